@@ -1,5 +1,5 @@
-import type { WantedRecord } from '../dns/check.ts'
-import { isDnsData } from '../dns/observations.ts'
+import type { ExpectedRecord } from '../dns/check.ts'
+import { isConclusive } from '../dns/observations.ts'
 import { type CheckReport, type CheckReportJson, exitErrorOf, reportJson } from '../dns/report.ts'
 import { formatDnsAddress } from '../dns/wire/address.ts'
 import { type CliError, usageError } from '../errors.ts'
@@ -102,7 +102,7 @@ function applyClaim({ report, error }: CheckResult, claim: DomainClaim, now: num
 
 /** Checks once, or with `wait` until the record is ready, the claim no longer needs the record, or the deadline has passed. */
 async function checkRecord(
-  wanted: WantedRecord,
+  wanted: ExpectedRecord,
   of: WatchedClaim | undefined,
   options: CheckOptions,
   io: Io,
@@ -144,7 +144,7 @@ export async function explainMissingValue(
   io: Io,
 ): Promise<void> {
   const [first] = findings
-  const hasSeen = [...nameservers, ...resolvers].some(({ outcome }) => isDnsData(outcome))
+  const hasSeen = [...nameservers, ...resolvers].some(({ outcome }) => isConclusive(outcome))
   if (first === undefined || hasSeen || printsFindings(io)) await io.say(NO_VALUE_NOTICE)
   else await io.warn(first.message)
 }

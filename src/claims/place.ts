@@ -1,4 +1,4 @@
-import { dnsHostOf } from '../dns/hosts.ts'
+import { dnsProviderOf } from '../dns/hosts.ts'
 import { lookUpTxt } from '../dns/lookup.ts'
 import { dnsEffects } from '../dns/wire/ask.ts'
 import { checkName, relativeName } from '../dns/wire/name.ts'
@@ -25,7 +25,7 @@ export async function findRecordPlace(name: string, io: Io): Promise<RecordPlace
   const request = { ...dnsSettings(io.settings), deadline: createDeadline(TIMEOUT_MS, io.clock) }
   const { zone, nameservers } = await lookUpTxt(checked.ascii, request, dnsEffects(io))
   if (zone === null) return undefined
-  return { zone, host: relativeName(checked.ascii, zone), dnsHost: dnsHostOf(nameservers) }
+  return { zone, host: relativeName(checked.ascii, zone), dnsHost: dnsProviderOf(nameservers) }
 }
 
 /** Returns the text for a provider's "host" field, with the zone; general instructions if the place is unknown. */

@@ -1,4 +1,4 @@
-import type { WantedRecord } from '../dns/check.ts'
+import type { ExpectedRecord } from '../dns/check.ts'
 import { isCompleteValue, readGivenValue } from '../dns/value.ts'
 import { isWithin } from '../dns/wire/name.ts'
 import { CliError, usageError } from '../errors.ts'
@@ -83,7 +83,7 @@ export function recordOf(claim: DomainClaim, domain = asciiName(claim.name ?? ''
 }
 
 /** Returns the name and value that a DNS check of the claim expects. @throws CliError as `recordOf` */
-export function expectedRecord(claim: DomainClaim, domain?: string): WantedRecord {
+export function expectedRecord(claim: DomainClaim, domain?: string): ExpectedRecord {
   const { name, value: expected } = recordOf(claim, domain)
   return { name, expected }
 }

@@ -1,6 +1,6 @@
-import { type CheckRequest, checkDns, type WantedRecord } from '../dns/check.ts'
+import { type CheckRequest, checkDns, type ExpectedRecord } from '../dns/check.ts'
 import type { CheckReport } from '../dns/report.ts'
-import { type WaitStep, waitForRecord } from '../dns/wait.ts'
+import { type CheckAttempt, waitForRecord } from '../dns/wait.ts'
 import { dnsEffects } from '../dns/wire/ask.ts'
 import { CliError } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
@@ -30,7 +30,7 @@ export interface CheckOptions extends Pick<CheckRequest, 'publicResolvers' | 'ca
 const CLAIM_POLL_MS = 60_000
 
 /** Checks DNS once, with the resolvers of the settings. */
-export function checkDnsOnce(wanted: WantedRecord, options: CheckOptions, io: Io): Promise<CheckReport> {
+export function checkDnsOnce(wanted: ExpectedRecord, options: CheckOptions, io: Io): Promise<CheckReport> {
   const check = () => checkDns({ ...options, ...dnsSettings(io.settings), ...wanted }, dnsEffects(io))
   return options.inTurn === undefined ? check() : options.inTurn(check)
 }
@@ -43,7 +43,7 @@ export interface WatchedClaim {
 }
 
 /** The result of one DNS check in a wait. */
-export interface DnsWatchStep extends WaitStep {
+export interface DnsWatchStep extends CheckAttempt {
   /** The first finding's message after a change in DNS, or with the elapsed time after a minute without one; else undefined. */
   readonly news: string | undefined
   /** The claim from the service's last response; undefined if the check isn't for a claim. */
@@ -55,7 +55,7 @@ export interface DnsWatchStep extends WaitStep {
  * service once a minute: ends if the claim no longer needs its record, and waits for the new record if the service has changed it.
  */
 export async function* watchDns(
-  wanted: WantedRecord,
+  wanted: ExpectedRecord,
   watched: WatchedClaim | undefined,
   options: CheckOptions,
   io: Io,

@@ -1,13 +1,13 @@
 import { usageError } from '../errors.ts'
 import { createDeadline, type Deadline, stepTimeout } from '../timeout.ts'
 import { observeDnssec } from './dnssec.ts'
-import { findZone, type Search } from './locate.ts'
-import { groupByOutcome, mayBeLocal, type Observations, separateIntercepted } from './observations.ts'
-import { findOtherNames } from './other-names.ts'
+import { type DnsCheck, findZone } from './locate.ts'
+import { detectInterception, groupByOutcome, mayBeLocalZone, type Observations } from './observations.ts'
+import { findTxtAtOtherNames } from './other-names.ts'
 import type { CheckReport } from './report.ts'
-import { askResolver } from './resolvers.ts'
+import { observeResolver } from './resolvers.ts'
 import { diagnose, needsResolvers } from './rules.ts'
-import { askNameServers } from './servers.ts'
+import { observeNameServers } from './servers.ts'
 import { createSharedCache, type SharedCache } from './shared-cache.ts'
 import { DNS_PORT, PUBLIC_RESOLVERS, type Resolver } from './wire/address.ts'
 import { childController, type DnsEffects, limitQueries, query } from './wire/ask.ts'
@@ -15,7 +15,7 @@ import { checkName } from './wire/name.ts'
 import { readTxt } from './wire/txt-answer.ts'
 
 /** A domain name to check, and the TXT value that is expected there. */
-export interface WantedRecord {
+export interface ExpectedRecord {
   /** Domain name of the record, as a user types it: IDNs and a trailing dot are accepted. */
   readonly name: string
   /** Expected TXT value, untruncated; null to list the TXT values found instead. */
@@ -25,7 +25,7 @@ export interface WantedRecord {
 }
 
 /** Options of one DNS check. */
-export interface CheckRequest extends WantedRecord {
+export interface CheckRequest extends ExpectedRecord {
   /**
    * Recursive resolvers that start the search for the zone, or authoritative servers of a private DNS. `'system'`: the resolvers
    * of the operating system.
@@ -94,19 +94,19 @@ export async function collectObservations(
   const controller = childController(effects.signal)
   const cache = request.cache ?? createSharedCache(clock)
   const own = { ...effects, signal: controller.signal, dns: limited }
-  const search: Search = { name, expected, resolvers, port, deadline, cache, effects: own }
+  const check: DnsCheck = { name, expected, resolvers, port, deadline, cache, effects: own }
   try {
-    const location = await findZone(name, { ...search, deadline: deadline.limitedTo(LOCATE_MS) })
+    const location = await findZone(name, { ...check, deadline: deadline.limitedTo(LOCATE_MS) })
     const found = location.kind === 'found' ? location : undefined
     const toAsk = deadline.limitedTo(deadline.remainingMs() * SERVERS_SHARE)
-    const survey = found ? await askNameServers(found, { ...search, deadline: toAsk }) : NOTHING
+    const survey = found ? await observeNameServers(found, { ...check, deadline: toAsk }) : NOTHING
     const { servers } = survey
-    const isInside = port === DNS_PORT && found !== undefined && mayBeLocal(found, servers)
+    const mayBeLocal = port === DNS_PORT && found !== undefined && mayBeLocalZone(found, servers)
     const seen = {
-      ...{ ...NOTHING, ...survey, name, expected, isGiven, isOverdue, location, isInside },
+      ...{ ...NOTHING, ...survey, name, expected, isGiven, isOverdue, location, mayBeLocal },
       limitReached: limited.isReached(),
     }
-    const { genuine, interception } = separateIntercepted(seen)
+    const { genuine, interception } = detectInterception(seen)
     const { withRecord, withoutRecord } = groupByOutcome(genuine)
     const [best] = [...withRecord, ...withoutRecord]
     const server = causes && best?.address ? { address: best.address, port } : undefined
@@ -118,17 +118,16 @@ export async function collectObservations(
     // Inside a network with a zone of its own for this name, port 53 shows only that zone, so query only resolvers over HTTPS,
     // which see the public zone.
     const toTrust = resolvers.flatMap((one) => (!isOwnZone || one instanceof URL ? one : (one.https ?? [])))
+    const zone = isVisible ? found?.zone : undefined
     const [seenBy, otherNames, dnssec] = await Promise.all([
-      Promise.all(
-        (isTime ? toTrust : []).map((one) => askResolver(one, isVisible ? found?.zone : undefined, search)),
-      ),
-      server && found && withRecord.length === 0 ? findOtherNames(server, found.zone, search) : null,
-      server && found ? observeDnssec(found, server, search) : null,
+      Promise.all((isTime ? toTrust : []).map((resolver) => observeResolver(resolver, zone, check))),
+      server && found && withRecord.length === 0 ? findTxtAtOtherNames(server, found.zone, check) : null,
+      server && found ? observeDnssec(found, server, check) : null,
     ])
     const isHidden = server && !servers.some((one) => one.alias) && seenBy.some((one) => one.alias)
     // A CNAME that only resolvers show is cached from an earlier state, or stands beside TXT records at the name servers. So
     // query a name server for the CNAME, which it returns only in the second case.
-    const cname = isHidden ? await query(server, { name, type: 'CNAME' }, search) : undefined
+    const cname = isHidden ? await query(server, { name, type: 'CNAME' }, check) : undefined
     const target = cname && readTxt(cname, name).alias
     const beside = target ? { alias: { targets: [target], isKnown: true, isBeside: true as const } } : {}
     return { ...seen, ...beside, resolvers: seenBy, otherNames, dnssec, limitReached: limited.isReached() }

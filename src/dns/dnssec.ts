@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { DnsAddress } from '../context.ts'
-import type { Search } from './locate.ts'
-import type { DnssecObservation, Zone } from './observations.ts'
+import type { DnsCheck } from './locate.ts'
+import type { DnssecObservation, FoundZone } from './observations.ts'
 import { query } from './wire/ask.ts'
 import type { Message, RecordOf } from './wire/message.ts'
 
@@ -20,12 +20,12 @@ const DIGESTS: Readonly<Record<number, string>> = { 1: 'sha1', 2: 'sha256', 4: '
  * @param server an authoritative server of the zone
  */
 export async function observeDnssec(
-  { zone, parent }: Zone,
+  { zone, parent }: FoundZone,
   server: DnsAddress,
-  search: Search,
+  check: DnsCheck,
 ): Promise<DnssecObservation | null> {
   if (parent === null) return null
-  const ds = await query(parent, { name: zone, type: 'DS', dnssecOk: true }, search)
+  const ds = await query(parent, { name: zone, type: 'DS', dnssecOk: true }, check)
   if (ds?.aa !== true) return null
   const signers = recordsOf(ds, 'DS').filter(
     ({ algorithm, digestType }) => ALGORITHMS.includes(algorithm) && digestType in DIGESTS,
@@ -33,11 +33,11 @@ export async function observeDnssec(
   const observed = (state: DnssecObservation['state'], keys?: Message) => ({
     state,
     keyTags: signers.map(({ keyTag }) => keyTag),
-    keys: [ds, keys].flatMap((message) => (message === undefined ? [] : keyTexts(message))),
+    keys: [ds, keys].flatMap((message) => (message === undefined ? [] : serializeKeyRecords(message))),
   })
   if (signers.length === 0) return observed('unsigned')
   const [dnskey, soa] = await Promise.all(
-    (['DNSKEY', 'SOA'] as const).map((type) => query(server, { name: zone, type, dnssecOk: true }, search)),
+    (['DNSKEY', 'SOA'] as const).map((type) => query(server, { name: zone, type, dnssecOk: true }, check)),
   )
   // A truncated answer (TC bit) might lack the key that matches the DS record, so the DNSSEC state stays unknown.
   if (dnskey?.aa !== true || dnskey.tc || dnskey.rcode !== 'NOERROR') return null
@@ -48,7 +48,7 @@ export async function observeDnssec(
   if (soa?.aa !== true) return null
   const signatures = recordsOf(soa, 'RRSIG').filter(({ typeCovered }) => typeCovered === 'SOA')
   if (signatures.length === 0) return null
-  const now = Math.floor(search.effects.clock.now() / 1000)
+  const now = Math.floor(check.effects.clock.now() / 1000)
   // One valid signature suffices, so use the latest expiration. `| 0` compares times as serial numbers modulo 2^32 (RFC 4034
   // section 3.1.5).
   const latest = Math.max(...signatures.map(({ expiration }) => (expiration - now) | 0))
@@ -59,7 +59,7 @@ export async function observeDnssec(
  * Returns the DS and DNSKEY records of an answer, and the signatures over DNSKEY, as texts to compare with a resolver's cache.
  * TTLs are left out, because a cache counts them down.
  */
-export function keyTexts({ answers }: Message): string[] {
+export function serializeKeyRecords({ answers }: Message): string[] {
   const ofKeys = answers.filter(
     (one) =>
       one.type === 'DS' || one.type === 'DNSKEY' || (one.type === 'RRSIG' && one.typeCovered === 'DNSKEY'),

@@ -28,7 +28,7 @@ const HOSTS: readonly (readonly [servers: RegExp, name: string])[] = [
  * Returns the DNS providers of a zone, such as `Cloudflare` or `GoDaddy and Gandi`, by the names of its name servers; null if
  * none of them belongs to a known provider.
  */
-export function dnsHostOf(nameservers: readonly string[]): string | null {
+export function dnsProviderOf(nameservers: readonly string[]): string | null {
   const found = nameservers.flatMap((server) => HOSTS.find(([servers]) => servers.test(server))?.[1] ?? [])
   return found.length === 0 ? null : [...new Set(found)].join(' and ')
 }
@@ -49,7 +49,7 @@ const UNUSED: readonly (readonly [servers: RegExp, use: 'parked' | 'suspended'])
  * Returns `use`: whether a domain's name servers show that it is parked or suspended, otherwise `active`; and `at`: the name
  * server that shows it, null if active.
  */
-export function domainUseOf(nameservers: readonly string[]) {
+export function parkingStateOf(nameservers: readonly string[]) {
   const found = UNUSED.flatMap(([servers, use]) =>
     nameservers.filter((server) => servers.test(server)).map((at) => ({ use, at })),
   )

@@ -1,15 +1,15 @@
 import type { DnsAddress } from '../context.ts'
 import type { Deadline } from '../timeout.ts'
-import { type Delegation, type NoZone, OUTCOMES, type Zone } from './observations.ts'
+import { type Delegation, type FoundZone, OUTCOME_LABELS, type ZoneLocation } from './observations.ts'
 import type { SharedCache } from './shared-cache.ts'
 import { canBeServerAddress, formatDnsAddress, isV6, type Resolver } from './wire/address.ts'
-import { ask, type DnsEffects, query } from './wire/ask.ts'
+import { ask, awaitPreferred, type DnsEffects, query } from './wire/ask.ts'
 import { type Message, nsHosts, type ResourceRecord, soaOf } from './wire/message.ts'
 import { ancestors, isAskable, isWithin, labelCount } from './wire/name.ts'
 import { isRegistry, registeredDomainOf } from './wire/registry.ts'
 
 /** Parameters of a check that its queries share: the record, the servers to query, and the time limit. */
-export interface Search {
+export interface DnsCheck {
   /** Name of the record in A-labels (RFC 5890 section 2.3.2.1), lowercase. */
   readonly name: string
   /** Expected TXT value, untruncated; null if any value is to be reported. */
@@ -30,7 +30,7 @@ const RECURSIVE = { recursionDesired: true, checkingDisabled: true } as const
 /** Maximum milliseconds for a query to the servers of one zone on the delegation path. */
 const LEVEL_MS = 1500
 /** Maximum number of name servers queried for a zone. Working zones have fewer; a hostile zone could name thousands. */
-export const MAX_HOSTS = 26
+export const MAX_SERVERS = 26
 
 /**
  * Finds the zone that holds a name, and the zone's name servers, from the top down. Resolvers give the NS records of the top-level
@@ -42,17 +42,17 @@ export const MAX_HOSTS = 26
  * because the root servers know whether the top-level domain exists. The registered domain's zone is cached for the other checks of
  * a run.
  */
-export async function findZone(name: string, search: Search): Promise<Zone | NoZone> {
+export async function findZone(name: string, check: DnsCheck): Promise<ZoneLocation> {
   const domain = registeredDomainOf(name)
-  const above = await search.cache.memoize(
+  const above = await check.cache.memoize(
     `zone ${domain}`,
-    () => findFrom([...ancestors(domain), domain, '.'], domain, search),
+    () => findFrom([...ancestors(domain), domain, '.'], domain, check),
     ({ kind }) => kind === 'found',
   )
   if (above.kind === 'no_domain') return above
-  if (above.kind === 'found') return (await walk(name, above, search)) ?? above
+  if (above.kind === 'found') return (await walk(name, above, check)) ?? above
   const below = ancestors(name).filter((level) => labelCount(level) > labelCount(domain))
-  const found = await findFrom(below, name, search)
+  const found = await findFrom(below, name, check)
   return found.kind === 'lost' ? above : found
 }
 
@@ -60,15 +60,15 @@ export async function findZone(name: string, search: Search): Promise<Zone | NoZ
  * Queries the resolvers for the NS records of each level in turn, and follows referrals from there until a level leads to the zone
  * of `target`.
  */
-async function findFrom(levels: readonly string[], target: string, search: Search): Promise<Zone | NoZone> {
+async function findFrom(levels: readonly string[], target: string, check: DnsCheck): Promise<ZoneLocation> {
   const replies = new Set<string>()
-  const registry: Zone['registry'] = []
+  const registry: FoundZone['registry'] = []
   let path: readonly Delegation[] = []
   for (const level of levels) {
-    const delegation = await askResolvers(level, search, replies)
+    const delegation = await askResolvers(level, check, replies)
     if (delegation === undefined) continue
     const start = stepDown({ path: [], registry }, delegation, null)
-    const found = await walk(target, start, search)
+    const found = await walk(target, start, check)
     if (found !== undefined) return found
     path = start.path
   }
@@ -82,13 +82,14 @@ async function findFrom(levels: readonly string[], target: string, search: Searc
  */
 async function askResolvers(
   level: string,
-  { resolvers, port, deadline, effects }: Search,
+  { resolvers, port, deadline, effects }: DnsCheck,
   replies: Set<string>,
 ): Promise<Delegation | undefined> {
   const askOne = async (resolver: Resolver): Promise<Delegation | undefined> => {
     const question = { name: level, type: 'NS', ...RECURSIVE } as const
     const reply = await ask(resolver, question, deadline.limitedTo(RESOLVER_MS), effects)
-    const answer = reply.kind === 'answer' ? reply.message.rcode : (reply.reason ?? OUTCOMES[reply.kind])
+    const answer =
+      reply.kind === 'answer' ? reply.message.rcode : (reply.reason ?? OUTCOME_LABELS[reply.kind])
     replies.add(`${formatDnsAddress(resolver)}: ${answer}`)
     if (reply.kind !== 'answer') return undefined
     const { message } = reply
@@ -105,19 +106,19 @@ async function askResolvers(
   }
   // Prefer the NS records of the public DNS to a resolver's own zone, and to an authoritative server given as a resolver.
   const asked = resolvers.slice(0, 3).map(askOne)
-  return await firstGood(asked, ({ zone, isResolvers }) => zone !== '.' && !isResolvers)
+  return await awaitPreferred(asked, ({ zone, isResolvers }) => zone !== '.' && !isResolvers)
 }
 
 /**
  * Follows referrals down to the zone of `target`. Where no server refers further, returns the zone reached so far; undefined if
  * that zone is a registry's.
  */
-async function walk(target: string, start: Zone, search: Search): Promise<Zone | NoZone | undefined> {
+async function walk(target: string, start: FoundZone, check: DnsCheck): Promise<ZoneLocation | undefined> {
   let at = start
   while (at.zone !== target) {
-    const answer = await askServers(at, target, search)
+    const answer = await askServers(at, target, check)
     if (answer === undefined) return isRegistry(at.zone) ? undefined : at
-    if (answer.referral === undefined) return await findFinalZone(at, answer, target, search)
+    if (answer.referral === undefined) return await findFinalZone(at, answer, target, check)
     at = stepDown(at, answer.referral, answer.server)
   }
   return at
@@ -125,10 +126,10 @@ async function walk(target: string, start: Zone, search: Search): Promise<Zone |
 
 /** Appends a delegation to the path of a zone. */
 function stepDown(
-  { path, registry }: Pick<Zone, 'path' | 'registry'>,
+  { path, registry }: Pick<FoundZone, 'path' | 'registry'>,
   delegation: Delegation,
-  parent: Zone['parent'],
-): Zone {
+  parent: FoundZone['parent'],
+): FoundZone {
   return { kind: 'found', ...delegation, parent, registry, path: [...path, delegation] }
 }
 
@@ -140,14 +141,14 @@ type WalkAnswer = NonNullable<Awaited<ReturnType<typeof askServers>>>
  * none. An answer of a registry's server without a referral is used only if no other server refers to the domain: the denial
  * might be older than the domain, and an interceptor of one address family might have a zone of that name.
  */
-async function askServers(at: Zone, target: string, search: Search) {
+async function askServers(at: FoundZone, target: string, check: DnsCheck) {
   const { zone, registry } = at
-  const servers = await serversOf(at, search)
+  const servers = await serversOf(at, check)
   const askOne = async (server: DnsAddress) => {
-    if (search.cache.isSilent(server)) return undefined
-    const message = await query(server, { name: target, type: 'SOA' }, search, LEVEL_MS)
+    if (check.cache.isSilent(server)) return undefined
+    const message = await query(server, { name: target, type: 'SOA' }, check, LEVEL_MS)
     if (message === undefined) return undefined
-    const referral = referralFrom(message, zone, target, search.port)
+    const referral = referralFrom(message, zone, target, check.port)
     const isEnd = message.aa && hasData(message) && isAnswer(message) && !isFromAbove(message, zone)
     // A registry's server refers or denies. An answer with records comes from a server that has the domain's own zone, so whether
     // it is suspect is decided later (null).
@@ -155,7 +156,7 @@ async function askServers(at: Zone, target: string, search: Search) {
     if (isRegistry(zone) && zone !== '.') registry.push({ address: server.address, isSuspect: verdict })
     return referral !== undefined || isEnd ? { server, message, referral } : undefined
   }
-  return await firstGood(
+  return await awaitPreferred(
     servers.slice(0, 4).map(askOne),
     ({ referral }) => referral !== undefined || !isRegistry(zone),
   )
@@ -165,9 +166,9 @@ async function askServers(at: Zone, target: string, search: Search) {
  * Finds the zone of an answer without a referral: the server's zone, a zone below it on the same server, or none if a registry
  * denies the domain.
  */
-async function findFinalZone(at: Zone, reply: WalkAnswer, target: string, search: Search) {
+async function findFinalZone(at: FoundZone, reply: WalkAnswer, target: string, check: DnsCheck) {
   const { server, message } = reply
-  const soa = await enclosingSoa(reply, target, at.zone, search)
+  const soa = await enclosingSoa(reply, target, at.zone, check)
   const zone = soa?.zone ?? at.zone
   if (message.rcode === 'NXDOMAIN' && isRegistry(zone)) {
     const facts = { domain: registeredDomainOf(target), saidBy: zone, negativeTtl: soa?.negativeTtl ?? null }
@@ -176,9 +177,9 @@ async function findFinalZone(at: Zone, reply: WalkAnswer, target: string, search
   if (zone === at.zone) return at
   // A server that is authoritative for parent and child answers for the child without a referral, so the delegation is unknown.
   // Query the same server for the child's NS records.
-  const answer = await query(server, { name: zone, type: 'NS' }, search, LEVEL_MS)
-  const own = answer && delegationFrom(answer, zone, search.port)
-  const isUsable = own !== undefined && (await serversOf(own, search)).length > 0
+  const answer = await query(server, { name: zone, type: 'NS' }, check, LEVEL_MS)
+  const own = answer && delegationFrom(answer, zone, check.port)
+  const isUsable = own !== undefined && (await serversOf(own, check)).length > 0
   return stepDown(at, isUsable ? own : singleServerZone(zone, server), null)
 }
 
@@ -192,10 +193,10 @@ const singleServerZone = (zone: string, server: DnsAddress): Delegation => ({
  * Finds the SOA of the zone that an answer comes from. An answer with a CNAME has no SOA of that zone (RFC 6604 section 3), so the
  * names above are queried as well.
  */
-async function enclosingSoa({ server, message }: WalkAnswer, target: string, zone: string, search: Search) {
+async function enclosingSoa({ server, message }: WalkAnswer, target: string, zone: string, check: DnsCheck) {
   const levels = [target, ...ancestors(target).toReversed()]
   for (const name of levels.filter((level) => isWithin(level, zone))) {
-    const answer = name === target ? message : await query(server, { name, type: 'SOA' }, search, LEVEL_MS)
+    const answer = name === target ? message : await query(server, { name, type: 'SOA' }, check, LEVEL_MS)
     const isAlias = answer?.answers.some(({ type }) => type === 'CNAME')
     const soa = answer === undefined || isAlias ? undefined : soaOf(answer)
     if (soa !== undefined && isWithin(target, soa.zone) && isWithin(soa.zone, zone)) return soa
@@ -238,7 +239,7 @@ function delegationFrom(message: Message, zone: string, port: number): Delegatio
   const hosts = nsHosts(records, zone)
   if (hosts.length === 0) return undefined
   const glue = (host: string) => message.additional.filter(({ name }) => name === host)
-  const known = hosts.slice(0, MAX_HOSTS).map((host) => [host, addressesIn(glue(host), port)] as const)
+  const known = hosts.slice(0, MAX_SERVERS).map((host) => [host, addressesIn(glue(host), port)] as const)
   return { zone, hosts: new Map(known) }
 }
 
@@ -254,11 +255,11 @@ function referralFrom(message: Message, zone: string, name: string, port: number
  * Returns the addresses of a zone's servers from the parent's glue. With fewer than three, looks up at most three hosts without
  * glue.
  */
-async function serversOf({ hosts }: Delegation, search: Search): Promise<DnsAddress[]> {
+async function serversOf({ hosts }: Delegation, check: DnsCheck): Promise<DnsAddress[]> {
   const glued = [...hosts.values()].flat()
   if (glued.length >= 3) return byFamily(glued)
   const others = [...hosts].filter(([, known]) => known.length === 0).slice(0, 3)
-  const looked = await Promise.all(others.map(([host]) => resolveHost(host, search)))
+  const looked = await Promise.all(others.map(([host]) => resolveHost(host, check)))
   return byFamily([...glued, ...looked.flatMap((found) => found ?? [])])
 }
 
@@ -275,10 +276,10 @@ function byFamily(servers: readonly DnsAddress[]): DnsAddress[] {
  * Looks up the IPv4 and IPv6 addresses of a name server at the resolvers. Empty if the host certainly has no address; undefined
  * if no resolver answers, or if all answers are loopback or unspecified addresses, as DNS filters give.
  */
-export function resolveHost(host: string, search: Search): Promise<readonly DnsAddress[] | undefined> {
-  const { resolvers, port, cache } = search
+export function resolveHost(host: string, check: DnsCheck): Promise<readonly DnsAddress[] | undefined> {
+  const { resolvers, port, cache } = check
   const lookUp = async (resolver: Resolver, type: 'A' | 'AAAA') => {
-    const message = await query(resolver, { name: host, type, ...RECURSIVE }, search, RESOLVER_MS)
+    const message = await query(resolver, { name: host, type, ...RECURSIVE }, check, RESOLVER_MS)
     if (message === undefined) return undefined
     const all = addressesIn(message.answers, port)
     const isDenied = all.length === 0 && ['NOERROR', 'NXDOMAIN'].includes(message.rcode) && message.ra
@@ -290,7 +291,7 @@ export function resolveHost(host: string, search: Search): Promise<readonly DnsA
     const families = await Promise.all(
       (['A', 'AAAA'] as const).map((type) => {
         const asked = resolvers.slice(0, 3).map((resolver) => lookUp(resolver, type))
-        return firstGood(asked, (addresses) => addresses.length > 0)
+        return awaitPreferred(asked, (addresses) => addresses.length > 0)
       }),
     )
     const addresses = families.flatMap((found) => found ?? [])
@@ -303,20 +304,4 @@ export function resolveHost(host: string, search: Search): Promise<readonly DnsA
 function addressesIn(records: readonly ResourceRecord[], port: number): DnsAddress[] {
   const addresses = records.flatMap((record) => ('address' in record ? [record.address] : []))
   return [...new Set(addresses)].map((address) => ({ address, port }))
-}
-
-/**
- * Returns the first result that `isGood` accepts, as soon as it arrives. If there is none, waits for all tasks and returns the
- * first other result in their order; undefined if no task has one.
- */
-export async function firstGood<T>(
-  tasks: readonly Promise<T | undefined>[],
-  isGood: (result: T) => boolean,
-): Promise<T | undefined> {
-  const good = tasks.map((task) =>
-    task.then((result) => (result !== undefined && isGood(result) ? result : Promise.reject(result))),
-  )
-  const others = Promise.all(tasks)
-  others.catch(() => undefined)
-  return await Promise.any(good).catch(async () => (await others).find((result) => result !== undefined))
 }

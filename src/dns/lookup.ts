@@ -1,5 +1,5 @@
 import { type CheckRequest, collectObservations } from './check.ts'
-import { isDnsData, separateIntercepted } from './observations.ts'
+import { detectInterception, isConclusive } from './observations.ts'
 import type { DnsEffects } from './wire/ask.ts'
 import { distinctValues, haveSameValues, type TxtValue } from './wire/txt-answer.ts'
 
@@ -31,8 +31,8 @@ export async function lookUpTxt(
 ): Promise<TxtLookup> {
   const seen = await collectObservations({ ...request, name, expected: null }, effects, false)
   const { location } = seen
-  const { genuine, interception } = separateIntercepted(seen)
-  const answers = genuine.filter(({ outcome, authoritative }) => isDnsData(outcome) && authoritative)
+  const { genuine, interception } = detectInterception(seen)
+  const answers = genuine.filter(({ outcome, authoritative }) => isConclusive(outcome) && authoritative)
   const [first] = answers
   const [zone, hosts] = location.kind === 'found' ? [location.zone, location.hosts] : [null, new Map()]
   const result = { zone, nameservers: [...hosts.keys()], set: null, reason: null, partial: [] }

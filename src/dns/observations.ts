@@ -16,7 +16,7 @@ import type { TxtValue } from './wire/txt-answer.ts'
  * - `timeout`, `unreachable`: no complete answer, which proves nothing about the record
  * - `not_checked`: no query was sent (no route from here, no query left, a server known to be silent)
  */
-export const OUTCOMES = {
+export const OUTCOME_LABELS = {
   match: 'found',
   mismatch: 'other value',
   absent: 'no TXT record',
@@ -31,11 +31,11 @@ export const OUTCOMES = {
 } as const
 
 /** Outcome of a TXT query to one server. */
-export type Outcome = keyof typeof OUTCOMES
+export type TxtOutcome = keyof typeof OUTCOME_LABELS
 
 /** Answer of a name server or a resolver to the TXT query of a check. */
-export interface Answer {
-  readonly outcome: Outcome
+export interface TxtObservation {
+  readonly outcome: TxtOutcome
   /** TXT set, one entry per record; if the name has a CNAME, the set at the end of the chain. */
   readonly values: readonly TxtValue[]
   /** TTL in seconds of the TXT set or of the first CNAME; null without either. A resolver gives the time left in its cache. */
@@ -51,7 +51,7 @@ export interface Answer {
 }
 
 /** Answer of one name server at one of its addresses. */
-export interface ServerObservation extends Answer {
+export interface ServerObservation extends TxtObservation {
   readonly host: string
   /** IP address; null if the host has none, with the outcome `unreachable` if that is certain, `timeout` if the lookup failed. */
   readonly address: string | null
@@ -69,7 +69,7 @@ export interface ServerObservation extends Answer {
 }
 
 /** Answer of one recursive resolver. */
-export interface ResolverObservation extends Answer {
+export interface ResolverObservation extends TxtObservation {
   readonly resolver: Resolver
   /** Whether DNSSEC validation fails at the resolver: it answers SERVFAIL, but has data with checking disabled (the CD bit). */
   readonly failsValidation: boolean
@@ -83,7 +83,7 @@ export interface ResolverObservation extends Answer {
 }
 
 /** TXT records of one authoritative server at names other than the expected one. */
-export interface OtherNames {
+export interface TxtAtOtherNames {
   /** TXT records at names where the record doesn't belong, except those that a wildcard generates. */
   readonly misplaced: readonly MisplacedRecord[]
   /**
@@ -106,7 +106,7 @@ export interface MisplacedRecord {
 }
 
 /** CNAME chain that starts at the name, by the answers of the authoritative servers of each zone. */
-export interface AliasPath {
+export interface CnameChain {
   /** Targets in the order of the chain; at least one. */
   readonly targets: readonly string[]
   /** Whether the end of the chain could be queried, or certainly doesn't exist. */
@@ -137,7 +137,7 @@ export interface Delegation {
 }
 
 /** Zone that holds the name, with the delegations that led there. */
-export interface Zone extends Delegation {
+export interface FoundZone extends Delegation {
   readonly kind: 'found'
   /** Server of the parent zone whose referral names these hosts; null if no such server was queried. */
   readonly parent: DnsAddress | null
@@ -155,7 +155,7 @@ export interface Zone extends Delegation {
  * Why the zone isn't known: a registry answers that the registered domain doesn't exist (`no_domain`), or no name server was
  * found (`lost`).
  */
-export type NoZone = {
+type ZoneNotFound = {
   /** Delegations found before the search ended, from the top down. */
   readonly path: readonly Delegation[]
 } & (
@@ -169,6 +169,9 @@ export type NoZone = {
   | { readonly kind: 'lost'; readonly replies: readonly string[] }
 )
 
+/** Result of the search for the zone that holds a name. */
+export type ZoneLocation = FoundZone | ZoneNotFound
+
 /** All answers of one check, from which the findings are derived. */
 export interface Observations {
   /** Name of the record in A-labels (RFC 5890 section 2.3.2.1), lowercase. */
@@ -178,23 +181,23 @@ export interface Observations {
   /** Whether a user typed the expected value, and might have truncated it while copying. */
   readonly isGiven: boolean
   /** Zone that holds the name, or why it isn't known. */
-  readonly location: Zone | NoZone
+  readonly location: ZoneLocation
   /** Name servers, one entry for each host and address. Empty unless the zone was found. */
   readonly servers: readonly ServerObservation[]
   /** CNAME chain at the name; null unless a name server shows a CNAME. */
-  readonly alias: AliasPath | null
+  readonly alias: CnameChain | null
   /**
    * Whether the zone is this network's own, or could be for all that the answers prove, although the user didn't ask for private
    * DNS.
    */
-  readonly isInside: boolean
+  readonly mayBeLocal: boolean
   /**
    * Answers of the resolvers, the machine's own first. Empty unless the authoritative servers have the record, or none of them can
    * be reached.
    */
   readonly resolvers: readonly ResolverObservation[]
   /** TXT records at other names; null if a name server has the expected record, or none of them gave a usable answer. */
-  readonly otherNames: OtherNames | null
+  readonly otherNames: TxtAtOtherNames | null
   /** State of the zone's DNSSEC records; null if it couldn't be queried. */
   readonly dnssec: DnssecObservation | null
   /**
@@ -215,8 +218,8 @@ export interface Observations {
  *   `inside` if this network has, or might have, a zone of the same name, `answered` if all answers came from an interceptor
  *   without such a zone, otherwise null
  */
-export function separateIntercepted(seen: Pick<Observations, 'servers' | 'location' | 'isInside'>) {
-  const { servers, location, isInside } = seen
+export function detectInterception(seen: Pick<Observations, 'servers' | 'location' | 'mayBeLocal'>) {
+  const { servers, location, mayBeLocal } = seen
   const heard = servers.filter(({ isSuspect }) => isSuspect !== null)
   const registry = location.kind === 'found' ? location.registry : []
   // A registry's answer with records of the domain's own zone (`isSuspect` null) is plausible only from an address of one of the
@@ -232,7 +235,7 @@ export function separateIntercepted(seen: Pick<Observations, 'servers' | 'locati
   }
   const intercepted = servers.filter((server) => !isGenuine(server))
   const isAnswered = intercepted.length > 0 && heard.length === intercepted.length
-  const hasZone = isInside || (isAnswered && intercepted.some(({ outcome }) => isDnsData(outcome)))
+  const hasZone = mayBeLocal || (isAnswered && intercepted.some(({ outcome }) => isConclusive(outcome)))
   const interception = hasZone ? 'inside' : isAnswered ? 'answered' : null
   // The NS set of an interceptor's own zone names hosts of this network, which the public zone needn't have. So drop them: users
   // can't repair them.
@@ -246,7 +249,7 @@ export function separateIntercepted(seen: Pick<Observations, 'servers' | 'locati
  * or servers lack the record, and no server of the registry was heard. Only private addresses decide for a private top-level
  * domain, and if the user chose an authoritative server as the resolver: then no registry is queried.
  */
-export function mayBeLocal({ zone, path, registry }: Zone, servers: readonly ServerObservation[]): boolean {
+export function mayBeLocalZone({ zone, path, registry }: FoundZone, servers: readonly ServerObservation[]) {
   if (servers.length > 0 && servers.every(({ address }) => isPrivate(address))) return true
   if (path[0]?.zone === '.' || listedRegistry(zone) === undefined) return false
   const { withRecord, withoutRecord } = groupByOutcome(servers)
@@ -256,7 +259,7 @@ export function mayBeLocal({ zone, path, registry }: Zone, servers: readonly Ser
 
 /** Groups servers by outcome; those with the outcome `not_checked` are in no group. */
 export function groupByOutcome(servers: readonly ServerObservation[]) {
-  const of = (...outcomes: Outcome[]) => servers.filter(({ outcome }) => outcomes.includes(outcome))
+  const of = (...outcomes: TxtOutcome[]) => servers.filter(({ outcome }) => outcomes.includes(outcome))
   const failed = of('lame', 'refused', 'servfail')
   return {
     withRecord: of('match'),
@@ -269,15 +272,14 @@ export function groupByOutcome(servers: readonly ServerObservation[]) {
 }
 
 /** Whether an outcome shows which data is at the name, including that there is none. */
-export function isDnsData(outcome: Outcome): boolean {
-  return ['match', 'mismatch', 'absent', 'nxdomain', 'alias'].includes(outcome)
-}
+export const isConclusive = (outcome: TxtOutcome): boolean =>
+  ['match', 'mismatch', 'absent', 'nxdomain', 'alias'].includes(outcome)
 
 /**
  * Returns the seconds for which caches may keep the old state: the longest TTL of the old set or CNAME, or negative TTL; null if
  * unknown.
  */
-export function oldStateTtl(answers: readonly Answer[]): number | null {
+export function longestTtl(answers: readonly TxtObservation[]): number | null {
   const seconds = answers.flatMap(({ values, alias, ttl, negativeTtl }) => {
     const known = values.length > 0 || alias !== null ? ttl : negativeTtl
     return known === null ? [] : [known]

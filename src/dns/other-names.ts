@@ -1,6 +1,6 @@
 import type { DnsAddress } from '../context.ts'
-import { isFromZone, type Search } from './locate.ts'
-import type { MisplacedRecord, OtherNames } from './observations.ts'
+import { type DnsCheck, isFromZone } from './locate.ts'
+import type { MisplacedRecord } from './observations.ts'
 import { query } from './wire/ask.ts'
 import { isAskable, isWithin } from './wire/name.ts'
 import { haveSameValues, readTxt } from './wire/txt-answer.ts'
@@ -14,7 +14,7 @@ const SERVER_MS = 2500
  */
 function candidateNames(
   zone: string,
-  { name, expected }: Search,
+  { name, expected }: DnsCheck,
 ): readonly (readonly [how: MisplacedRecord['how'], name: string])[] {
   const [first = ''] = name.split('.')
   const parent = name.slice(first.length + 1)
@@ -46,20 +46,20 @@ function candidateNames(
  * Looks for TXT records at other names, and for a wildcard, at one authoritative server. A query for a label below the name shows
  * whether the wildcard covers the name: a wildcard doesn't reach below a name that exists (RFC 4592 section 3.3.1).
  */
-export async function findOtherNames(server: DnsAddress, zone: string, search: Search): Promise<OtherNames> {
-  const { name } = search
+export async function findTxtAtOtherNames(server: DnsAddress, zone: string, check: DnsCheck) {
+  const { name } = check
   const txtAt = async (owner: string) => {
     if (!isAskable(owner)) return undefined
-    const message = await query(server, { name: owner, type: 'TXT' }, search, SERVER_MS)
+    const message = await query(server, { name: owner, type: 'TXT' }, check, SERVER_MS)
     return message && isFromZone(message, zone) ? readTxt(message, owner) : undefined
   }
   // Random label, which nobody has published, so records at it can only come from a wildcard.
-  const unused = `mc-${Buffer.from(search.effects.random.bytes(8)).toString('hex')}`
+  const unused = `mc-${Buffer.from(check.effects.random.bytes(8)).toString('hex')}`
   const [beside, below, above, ...found] = await Promise.all([
     txtAt(`${unused}.${name === zone ? name : name.slice(name.indexOf('.') + 1)}`),
     txtAt(`${unused}.${name}`),
     txtAt(`${unused}.${zone}`),
-    ...candidateNames(zone, search).map(async ([how, at]) => {
+    ...candidateNames(zone, check).map(async ([how, at]) => {
       const answer = await txtAt(at)
       return { name: at, how, values: answer?.aliases.length === 0 ? answer.values : [] }
     }),

@@ -1,6 +1,6 @@
 import { CliError } from '../errors.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
-import type { Delegation, Outcome } from './observations.ts'
+import type { Delegation, TxtOutcome } from './observations.ts'
 import type { Facts, FindingCode, Severity, Verdict } from './words.ts'
 
 /** Output of `claims check --json`, which scripts rely on. */
@@ -47,7 +47,7 @@ export interface Finding {
 export interface ResolverReport {
   /** IP address, or URL of a resolver over HTTPS; null if a name server's host has no address. */
   address: string | null
-  outcome: Outcome
+  outcome: TxtOutcome
   /** TXT values with their character-strings joined, decoded as UTF-8, or as Windows-1252 if that fails. */
   values: string[]
   ttl: number | null

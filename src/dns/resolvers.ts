@@ -1,7 +1,7 @@
-import { keyTexts } from './dnssec.ts'
-import type { Search } from './locate.ts'
-import { isDnsData, type ResolverObservation } from './observations.ts'
-import { readAnswer } from './servers.ts'
+import { serializeKeyRecords } from './dnssec.ts'
+import type { DnsCheck } from './locate.ts'
+import { isConclusive, type ResolverObservation } from './observations.ts'
+import { readTxtReply } from './servers.ts'
 import type { Resolver } from './wire/address.ts'
 import { ask, query } from './wire/ask.ts'
 import { type Message, nsHosts } from './wire/message.ts'
@@ -15,17 +15,17 @@ const RESOLVER_MS = 5000
  *
  * @param zone zone of the name; undefined if no authoritative server can be compared with the resolver
  */
-export async function askResolver(
+export async function observeResolver(
   resolver: Resolver,
   zone: string | undefined,
-  search: Search,
+  check: DnsCheck,
 ): Promise<ResolverObservation> {
-  const { name, expected } = search
-  const deadline = search.deadline.limitedTo(RESOLVER_MS)
+  const { name, expected } = check
+  const deadline = check.deadline.limitedTo(RESOLVER_MS)
   const observe = async (checkingDisabled: boolean): Promise<ResolverObservation> => {
     const question = { name, type: 'TXT', recursionDesired: true, checkingDisabled } as const
-    const reply = await ask(resolver, question, deadline, search.effects)
-    const answer = readAnswer(reply, name, expected)
+    const reply = await ask(resolver, question, deadline, check.effects)
+    const answer = readTxtReply(reply, name, expected)
     const message = reply.kind === 'answer' ? reply.message : undefined
     // A server without recursion (RA) and authority (AA) only refers to other servers and has no data about the name, so report
     // it as not checked.
@@ -41,21 +41,21 @@ export async function askResolver(
     textsOf: (message: Message) => readonly string[],
   ) => {
     const flags = { recursionDesired: true, checkingDisabled: true, dnssecOk: true }
-    const asked = types.map((type) => query(resolver, { name: zone ?? name, type, ...flags }, search))
+    const asked = types.map((type) => query(resolver, { name: zone ?? name, type, ...flags }, check))
     const messages = (await Promise.all(asked)).flatMap((message) => message ?? [])
     const ttls = messages.flatMap(({ answers }) => answers.map(({ ttl }) => ttl))
     return { texts: messages.flatMap(textsOf), ttl: Math.max(0, ...ttls) }
   }
   const first = await observe(false)
   if (zone === undefined) return first
-  if (isDnsData(first.outcome) && first.outcome !== 'match')
+  if (isConclusive(first.outcome) && first.outcome !== 'match')
     return { ...first, cached: await cachedSet(['NS'], ({ answers }) => nsHosts(answers, zone)) }
   if (first.outcome !== 'servfail') return first
   const { outcome: unchecked } = await observe(true)
-  if (!isDnsData(unchecked)) return first
+  if (!isConclusive(unchecked)) return first
   // A SERVFAIL might come from a slow name server instead of failed validation. So query once more: if that succeeds, use its
   // answer.
   const again = await observe(false)
   if (again.outcome !== 'servfail') return again
-  return { ...again, failsValidation: true, cached: await cachedSet(['DS', 'DNSKEY'], keyTexts) }
+  return { ...again, failsValidation: true, cached: await cachedSet(['DS', 'DNSKEY'], serializeKeyRecords) }
 }

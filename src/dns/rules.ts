@@ -1,14 +1,14 @@
-import { dnsHostOf, domainUseOf } from './hosts.ts'
+import { dnsProviderOf, parkingStateOf } from './hosts.ts'
 import {
-  type Answer,
+  detectInterception,
   groupByOutcome,
-  isDnsData,
+  isConclusive,
+  longestTtl,
   type MisplacedRecord,
   type Observations,
-  oldStateTtl,
   type ResolverObservation,
   type ServerObservation,
-  separateIntercepted,
+  type TxtObservation,
 } from './observations.ts'
 import type { CheckReport, Finding } from './report.ts'
 import { type ExplainedValue, explainValues, isTokenValue, obviousFault } from './value.ts'
@@ -100,7 +100,7 @@ function retryAfter(
   if (left.length > 0) return Math.max(...left)
   if (verdict !== 'fix') return null
   const ttl =
-    location.kind === 'no_domain' ? location.negativeTtl : oldStateTtl(groupByOutcome(servers).withoutRecord)
+    location.kind === 'no_domain' ? location.negativeTtl : longestTtl(groupByOutcome(servers).withoutRecord)
   return ttl === null ? null : Math.min(MAX_WAIT_SECONDS, ttl)
 }
 
@@ -123,17 +123,17 @@ export function needsResolvers(observations: Observations): boolean {
 function fromResolvers(observations: Observations, unseen: Finding): Finding[] {
   const { name, expected, location } = observations
   // A resolver with authority (AA) over a name of the public DNS answers from a zone of its own, so ignore its answer.
-  const isPublic = ({ authoritative }: Answer) => !authoritative || listedRegistry(name) === undefined
-  const answers = observations.resolvers.filter((one) => isDnsData(one.outcome) && isPublic(one))
+  const isPublic = ({ authoritative }: TxtObservation) => !authoritative || listedRegistry(name) === undefined
+  const answers = observations.resolvers.filter((one) => isConclusive(one.outcome) && isPublic(one))
   const having = answers.filter(({ outcome }) => outcome === 'match')
-  if (having.length > 0) return [findingOf('resolver_only', { name, ...resolverFacts(having) })]
+  if (having.length > 0) return [createFinding('resolver_only', { name, ...resolverFacts(having) })]
   if (answers.length === 0) return [unseen]
-  const ttl = oldStateTtl(answers)
+  const ttl = longestTtl(answers)
   const facts = { seconds: ttl === null ? null : secondsToWait(ttl), ...resolverFacts(answers) }
   const values = valuesOf(answers)
   const best = expected === null ? undefined : explainValues(expected, values, observations.isGiven)
   if (best === undefined)
-    return [findingOf(unseen.code, { ...unseen.evidence, values: decodeValues(values), ...facts })]
+    return [createFinding(unseen.code, { ...unseen.evidence, values: decodeValues(values), ...facts })]
   const zone = location.kind === 'found' ? location.zone : null
   return [wrongValue({ ...observations, zone }, best, facts), unseen]
 }
@@ -142,13 +142,13 @@ function fromResolvers(observations: Observations, unseen: Finding): Finding[] {
 function fromServers(observations: Observations): Finding[] {
   const { name, location, limitReached } = observations
   if (location.kind === 'no_domain')
-    return [findingOf('domain_not_found', { domain: location.domain, said_by: location.saidBy })]
-  if (location.kind === 'lost' && limitReached) return [findingOf('limit_reached', { name })]
+    return [createFinding('domain_not_found', { domain: location.domain, said_by: location.saidBy })]
+  if (location.kind === 'lost' && limitReached) return [createFinding('limit_reached', { name })]
   if (location.kind === 'lost')
-    return [findingOf('resolver_unreachable', { name, replies: location.replies })]
+    return [createFinding('resolver_unreachable', { name, replies: location.replies })]
   const { zone, hosts, parent } = location
-  const { genuine: servers, interception: reason } = separateIntercepted(observations)
-  if (reason !== null) return [findingOf('dns_intercepted', { name, reason })]
+  const { genuine: servers, interception: reason } = detectInterception(observations)
+  if (reason !== null) return [createFinding('dns_intercepted', { name, reason })]
   const above = location.path.at(-2)?.zone ?? registeredDomainOf(zone)
   const holder = above === zone || isRegistry(above) ? null : above
   const place = { zone, holder, parent: parent === null ? [] : [...hosts.keys()] }
@@ -177,11 +177,11 @@ function findCauses(state: ZoneState): Finding[] {
   if (best !== undefined) return [wrongValue(state, best)]
   const values = decodeValues(valuesOf(withoutRecord))
   const owner = values.map((value) => /^heritage=([\w.-]+)/.exec(value)?.[1]).find(Boolean) ?? null
-  return findRegistry(state) ?? [findingOf('missing', { ...placeOf(state), values, owner })]
+  return findRegistry(state) ?? [createFinding('missing', { ...placeOf(state), values, owner })]
 }
 
 /** Returns the TXT values of several answers, each once. */
-const valuesOf = (answers: readonly Answer[]) => distinctValues(answers.flatMap(({ values }) => values))
+const valuesOf = (seen: readonly TxtObservation[]) => distinctValues(seen.flatMap(({ values }) => values))
 
 /** Answers of a check with the zone of the name; null if the zone wasn't found. */
 type Placed = Observations & { readonly zone: string | null }
@@ -193,7 +193,7 @@ type Placed = Observations & { readonly zone: string | null }
 function placeOf({ name, zone, expected, servers }: Placed) {
   const hosts = servers.map(({ host }) => host)
   const host = zone === null ? name : relativeName(name, zone)
-  const place = { name, zone, provider: dnsHostOf(hosts), host, expected, ...domainUseOf(hosts) }
+  const place = { name, zone, provider: dnsProviderOf(hosts), host, expected, ...parkingStateOf(hosts) }
   return { ...place, in_charge: zone === null ? null : [...new Set(hosts)] }
 }
 
@@ -203,7 +203,7 @@ function placeOf({ name, zone, expected, servers }: Placed) {
  */
 function findRegistry({ name, zone }: ZoneState): Finding[] | undefined {
   if (name === zone || (zone !== '.' && listedRegistry(zone) !== zone)) return undefined
-  return [findingOf('domain_not_found', { domain: registeredDomainOf(name), said_by: zone })]
+  return [createFinding('domain_not_found', { domain: registeredDomainOf(name), said_by: zone })]
 }
 
 /** Finds a CNAME at the name, which can't have other records then (RFC 1034 section 3.6.2). */
@@ -212,7 +212,7 @@ function findAlias(state: ZoneState): Finding[] | undefined {
   if (!alias?.isKnown || otherNames?.wildcard) return undefined
   const target = alias.targets.at(-1) ?? state.name
   const reason = isValueTarget(target) ? 'value_as_target' : alias.isBeside ? 'beside' : 'other_target'
-  return [findingOf('cname_at_name', { ...placeOf(state), target, reason, chain: alias.targets })]
+  return [createFinding('cname_at_name', { ...placeOf(state), target, reason, chain: alias.targets })]
 }
 
 /** Whether a CNAME target is a TXT value that was entered with the wrong record type: no host name has an equals sign. */
@@ -239,7 +239,7 @@ function explainMisplaced(state: ZoneState, { name, how, values }: MisplacedReco
   const code = how === 'doubled' ? 'doubled_name' : 'other_name'
   const value = fault === undefined || fault.fault === 'given_value_cut' ? null : state.expected
   return [
-    findingOf(code, { ...placeOf(state), found_at: name, values: there, value }),
+    createFinding(code, { ...placeOf(state), found_at: name, values: there, value }),
     ...(fault === undefined ? [] : [wrongValue(state, fault)]),
   ]
 }
@@ -249,13 +249,13 @@ function findWildcard(state: ZoneState): Finding[] | undefined {
   const wildcard = state.otherNames?.wildcard
   if (!wildcard) return undefined
   const values = wildcard.length === 0 ? null : decodeValues(wildcard)
-  return [findingOf('wildcard_answer', { ...placeOf(state), values })]
+  return [createFinding('wildcard_answer', { ...placeOf(state), values })]
 }
 
 /** Returns the finding of a TXT value with a fault, whose code is the fault's name. */
 function wrongValue(state: Placed, { fault, seen: values }: ExplainedValue, more: Facts = {}): Finding {
   const seen = values.length === 1 ? (values[0] ?? '') : values
-  return findingOf(fault, { ...placeOf(state), seen, ...more })
+  return createFinding(fault, { ...placeOf(state), seen, ...more })
 }
 
 /**
@@ -303,7 +303,7 @@ function findDisagreement(state: ZoneState): Finding {
     const inZone = [...new Set(state.servers.flatMap(({ nsSet }) => nsSet))]
     const both = { servers: withoutRecord.map(serverFact), with: withRecord.map(serverFact) }
     const place = { ...placeOf(state), holder, at_registrar: parent, in_zone: inZone }
-    return findingOf('parent_child_mismatch', { ...place, reason, ...both })
+    return createFinding('parent_child_mismatch', { ...place, reason, ...both })
   }
   const serials = withRecord.map(({ soa }) => soa?.serial)
   const damaged = withoutRecord.filter(({ soa }) => soa !== null && serials.includes(soa.serial))
@@ -312,7 +312,7 @@ function findDisagreement(state: ZoneState): Finding {
     return wrongValue(state, best, { copies: damaged.map(serverFact) })
   const facts = { name, zone, with: withRecord.map(serverFact), without: withoutRecord.map(serverFact) }
   const serial = damaged.length === withoutRecord.length ? (damaged[0]?.soa?.serial ?? null) : null
-  return findingOf('partial_propagation', { ...facts, serial, seconds: USUAL_WAIT_SECONDS })
+  return createFinding('partial_propagation', { ...facts, serial, seconds: USUAL_WAIT_SECONDS })
 }
 
 /** Returns a name server's host, address, outcome and SOA serial as a fact of a finding. */
@@ -325,12 +325,13 @@ function findBrokenDnssec(state: ZoneState): Finding[] {
   const { zone, holder, dnssec, alias, resolvers } = state
   const rejecting = resolvers.filter((one) => one.failsValidation && keptSeconds(one, state) === null)
   const facts = { zone, holder, key_tags: dnssec?.keyTags ?? [] }
-  if (!isDnssecSound(state)) return [findingOf('dnssec_bogus', { ...facts, reason: dnssec?.state ?? null })]
+  const broken = { ...facts, reason: dnssec?.state ?? null }
+  if (!isDnssecSound(state)) return [createFinding('dnssec_bogus', broken)]
   if (rejecting.length === 0) return []
   const says = rejecting.flatMap(({ explanation }) => explanation ?? [])[0] ?? null
   const reason = alias === null && dnssec?.state === 'unsigned' ? 'unproven' : 'rejected'
   const of = { zone: alias?.targets.at(-1) ?? zone, reason, resolver_says: says }
-  return [findingOf('dnssec_bogus', { ...facts, ...of, ...resolverFacts(rejecting) })]
+  return [createFinding('dnssec_bogus', { ...facts, ...of, ...resolverFacts(rejecting) })]
 }
 
 /** Whether the zone's DS records, keys and signature dates are in order, or couldn't be checked. */
@@ -342,7 +343,7 @@ function findBrokenServers(state: ZoneState): Finding[] {
   const { name, zone, parent, holder, servers, alias, withRecord, withoutRecord, lame } = state
   const nowhere = servers.filter(({ address, outcome }) => address === null && outcome === 'unreachable')
   if (nowhere.length === servers.length)
-    return [findingOf('no_nameservers', { zone, holder, hosts: nowhere.map(({ host }) => host) })]
+    return [createFinding('no_nameservers', { zone, holder, hosts: nowhere.map(({ host }) => host) })]
   const heard = servers.filter(({ isSuspect }) => isSuspect !== null)
   // Not broken: a server with the outcome `timeout` only because the end of its CNAME chain is unknown, and an IPv6 address whose
   // host answers over IPv4, since this machine might lack IPv6.
@@ -353,13 +354,13 @@ function findBrokenServers(state: ZoneState): Finding[] {
       !(isV6(server) && heard.some((one) => one.host === server.host && !isV6(one))),
   )
   const found = (code: FindingCode, some: typeof servers, reason: string | null = null): Finding[] => {
-    const provider = dnsHostOf(some.map(({ host }) => host))
+    const provider = dnsProviderOf(some.map(({ host }) => host))
     // NS records that only the zone itself has are removed in the zone, not at the holder of the delegation, so name the zone.
     const isAbove = parent.length === 0 || some.some(({ host }) => parent.includes(host))
     const place = { name, zone, holder: isAbove ? holder : zone }
     const closed = reason === 'too_large' ? 'TCP port 53' : null
     const facts = { ...place, reason, provider, closed, servers: some.map(serverFact) }
-    return some.length === 0 ? [] : [findingOf(code, facts)]
+    return some.length === 0 ? [] : [createFinding(code, facts)]
   }
   const isLame = found('some_servers_lame', lame)
   // Servers that answer, but without the TXT set: it is truncated (TC bit) and TCP fails (outcome `timeout`), or they refuse TXT
@@ -376,9 +377,9 @@ function findBrokenServers(state: ZoneState): Finding[] {
     ]
   const target = alias?.isKnown === false ? alias.targets.at(-1) : undefined
   if (target !== undefined)
-    return [findingOf('nameserver_unreachable', { name: target, alias_of: name, reason: 'alias' })]
+    return [createFinding('nameserver_unreachable', { name: target, alias_of: name, reason: 'alias' })]
   if (lame.length === servers.length) return found('lame_nameserver', lame)
-  if (state.limitReached) return [findingOf('limit_reached', { name })]
+  if (state.limitReached) return [createFinding('limit_reached', { name })]
   if (mute.length > 0) return [...found('nameserver_unreachable', mute, why), ...isLame]
   const unheard = servers.filter((server) => !lame.includes(server))
   const reason = unheard.every(({ outcome }) => outcome === 'not_checked') ? 'not_asked' : 'silent'
@@ -407,8 +408,8 @@ function findStaleResolvers(state: ZoneState): Finding[] {
   const others = lacking.filter((one) => kept(one) === null && !one.failsValidation)
   const seconds = secondsToWait(...caches.map(kept))
   return [
-    ...(caches.length === 0 ? [] : [findingOf('cached', { ...resolverFacts(caches), seconds })]),
-    ...(others.length === 0 ? [] : [findingOf('resolver_differs', resolverFacts(others))]),
+    ...(caches.length === 0 ? [] : [createFinding('cached', { ...resolverFacts(caches), seconds })]),
+    ...(others.length === 0 ? [] : [createFinding('resolver_differs', resolverFacts(others))]),
   ]
 }
 
@@ -427,7 +428,7 @@ function keptSeconds(
   const isOld = cached !== null && current !== null && cached.texts.some((text) => !current.includes(text))
   const isOldAlias = alias !== null && servers.every((server) => server.alias !== alias)
   const ttls = [
-    isDnsData(resolver.outcome) ? oldStateTtl([resolver]) : null,
+    isConclusive(resolver.outcome) ? longestTtl([resolver]) : null,
     isOld ? cached.ttl : null,
     isOldAlias ? ttl : null,
   ].filter((ttl) => ttl !== null)
@@ -435,7 +436,7 @@ function keptSeconds(
 }
 
 /** Creates a finding, with its facts in the message and fix from `FINDING_TEXTS`. */
-export function findingOf(code: FindingCode, facts: Facts): Finding {
+export function createFinding(code: FindingCode, facts: Facts): Finding {
   const { message, fix } = FINDING_TEXTS[code]
   return {
     ...{ code, severity: severityOf(code) },

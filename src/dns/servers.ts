@@ -1,8 +1,8 @@
 import type { DnsAddress } from '../context.ts'
-import { findZone, firstGood, isFromZone, isSuspect, MAX_HOSTS, resolveHost, type Search } from './locate.ts'
-import type { AliasPath, Answer, Observations, Outcome, ServerObservation, Zone } from './observations.ts'
+import { type DnsCheck, findZone, isFromZone, isSuspect, MAX_SERVERS, resolveHost } from './locate.ts'
+import type { CnameChain, FoundZone, ServerObservation, TxtObservation, TxtOutcome } from './observations.ts'
 import { DNS_PORT } from './wire/address.ts'
-import { ask, query, type Reply } from './wire/ask.ts'
+import { ask, awaitPreferred, query, type Reply } from './wire/ask.ts'
 import { type Message, nsHosts, soaOf } from './wire/message.ts'
 import { isAskable, isWithin } from './wire/name.ts'
 import { listedRegistry } from './wire/registry.ts'
@@ -18,11 +18,8 @@ const MAX_ADDRESSES = 24
  * zone's own NS set. CNAMEs are followed at the authoritative servers of their targets, since a resolver could cache that a target
  * doesn't exist yet.
  */
-export async function askNameServers(
-  location: Zone,
-  search: Search,
-): Promise<Pick<Observations, 'servers' | 'alias'>> {
-  const { expected } = search
+export async function observeNameServers(location: FoundZone, check: DnsCheck) {
+  const { expected } = check
   const { zone } = location
   const hosts = new Set<string>()
   const asked = new Map<string, Promise<ServerReply>>()
@@ -30,14 +27,14 @@ export async function askNameServers(
   const askAddress = async (server: DnsAddress): Promise<ServerReply> => {
     const known = asked.get(server.address)
     if (known === undefined && asked.size >= MAX_ADDRESSES) return NOT_ASKED
-    const answer = known ?? askServer(server, location, search)
+    const answer = known ?? askServer(server, location, check)
     asked.set(server.address, answer)
     return await answer
   }
   const askHost = async (host: string): Promise<ServerReply[]> => {
-    if (hosts.has(host) || hosts.size >= MAX_HOSTS) return []
+    if (hosts.has(host) || hosts.size >= MAX_SERVERS) return []
     hosts.add(host)
-    const addresses = await addressesOf(host, location, search)
+    const addresses = await addressesOf(host, location, check)
     if (addresses === undefined || addresses.length === 0)
       return [{ ...NOT_ASKED, host, outcome: addresses === undefined ? 'timeout' : 'unreachable' }]
     const seen = await Promise.all(
@@ -52,20 +49,20 @@ export async function askNameServers(
 
   const found = await Promise.all([...location.hosts.keys()].map(askHost))
   // Ends of CNAME chains by their targets: copies of one zone have the same chain, which is followed once.
-  const ends = new Map<string, Promise<AliasEnd>>()
-  let alias: AliasPath | null = null
+  const ends = new Map<string, Promise<CnameEnd>>()
+  let alias = null as CnameChain | null
   const servers = await Promise.all(
     found.flat().map(async ({ txt, ...server }) => {
       if (txt?.aliases.length === 0 && txt.alias)
         alias ??= { targets: [txt.alias], isKnown: true, isBeside: true }
       if (txt === undefined || txt.aliases.length === 0) return server
       const key = txt.aliases.join(' ')
-      const end = ends.get(key) ?? endOfAlias(zone, txt, server, search)
+      const end = ends.get(key) ?? findCnameEnd(zone, txt, server, check)
       ends.set(key, end)
       const { targets, isKnown, values, ttl } = await end
       alias ??= { targets, isKnown }
       if (hasText(values, expected)) return { ...server, outcome: 'match' as const, values, ttl }
-      const outcome: Outcome = isKnown || expected === null ? 'alias' : 'timeout'
+      const outcome: TxtOutcome = isKnown || expected === null ? 'alias' : 'timeout'
       return { ...server, outcome, values }
     }),
   )
@@ -73,9 +70,9 @@ export async function askNameServers(
 }
 
 /** Returns the addresses of a name server, by glue or by the resolvers; empty if it certainly has none, undefined if unknown. */
-async function addressesOf(host: string, { zone, hosts, parent }: Zone, search: Search) {
+async function addressesOf(host: string, { zone, hosts, parent }: FoundZone, check: DnsCheck) {
   const glue = hosts.get(host) ?? []
-  const addresses = glue.length > 0 ? glue : await resolveHost(host, search)
+  const addresses = glue.length > 0 ? glue : await resolveHost(host, check)
   // If the delegation has no glue at all, nobody can find servers inside the zone, so treat them as servers without an address.
   const isUnfindable = parent !== null && [...hosts.values()].every((known) => known.length === 0)
   return addresses ?? (isUnfindable && isWithin(host, zone) ? [] : undefined)
@@ -86,8 +83,8 @@ interface ServerReply extends ServerObservation {
   readonly txt: TxtAnswer | undefined
 }
 
-/** Default fields of an `Answer` for a server that sent no answer. */
-const NO_ANSWER: Answer = {
+/** Default fields of an `TxtObservation` for a server that sent no answer. */
+const NO_ANSWER: TxtObservation = {
   ...{ outcome: 'not_checked', values: [], ttl: null, negativeTtl: null, alias: null },
   ...{ authoritative: false, ms: null },
 }
@@ -104,25 +101,26 @@ const NOT_ASKED: ServerReply = {
  * host of the delegation comes from an earlier provider's copy, or from an interceptor's own zone. So before such a server's
  * denial is believed, it is queried for the registry's SOA, which only an interceptor answers.
  */
-async function askServer(server: DnsAddress, { zone, hosts }: Zone, search: Search): Promise<ServerReply> {
-  const { name, expected, cache, effects } = search
+async function askServer(server: DnsAddress, { zone, hosts }: FoundZone, check: DnsCheck) {
+  const { name, expected, cache, effects } = check
   if (cache.isSilent(server)) return NOT_ASKED
-  const reply = await ask(server, { name, type: 'TXT' }, search.deadline.limitedTo(SERVER_MS), effects)
+  const reply = await ask(server, { name, type: 'TXT' }, check.deadline.limitedTo(SERVER_MS), effects)
   if (reply.kind !== 'not_checked') cache.recordReply(server, reply.kind !== 'timeout')
-  const answer = readAnswer(reply, name, expected)
+  const answer = readTxtReply(reply, name, expected)
   if (reply.kind !== 'answer') return { ...NOT_ASKED, ...answer }
   const { message } = reply
   const [soaAnswer, nsAnswer] = await Promise.all(
-    (['SOA', 'NS'] as const).map((type) => query(server, { name: zone, type }, search, SERVER_MS)),
+    (['SOA', 'NS'] as const).map((type) => query(server, { name: zone, type }, check, SERVER_MS)),
   )
   const found = soaAnswer?.aa === true ? soaOf(soaAnswer) : undefined
   const soa = found?.zone === zone ? found : null
   const isLame = !['REFUSED', 'SERVFAIL'].includes(message.rcode) && !isFromZone(message, zone)
   const nsSet = nsAnswer?.aa === true ? nsHosts(nsAnswer.answers, zone) : []
-  const outcome = isLame || answer.outcome === 'lame' ? (soa === null ? 'lame' : 'refused') : answer.outcome
+  const failure: TxtOutcome = soa === null ? 'lame' : 'refused'
+  const outcome = isLame || answer.outcome === 'lame' ? failure : answer.outcome
   const isAbsent = ['mismatch', 'absent', 'nxdomain'].includes(outcome)
   const isDoubtful = isAbsent && !nsSet.some((host) => hosts.has(host))
-  const isInterceptor = isDoubtful && (await answersForRegistry(server, zone, search))
+  const isInterceptor = isDoubtful && (await answersForRegistry(server, zone, check))
   return {
     ...NOT_ASKED,
     ...answer,
@@ -138,16 +136,16 @@ async function askServer(server: DnsAddress, { zone, hosts }: Zone, search: Sear
  * Whether a server of the zone also answers a recursive query for the registry above: other authoritative servers refuse or refer
  * (RFC 1034 section 4.3.2). Always false on other ports than 53, because networks intercept only that one.
  */
-async function answersForRegistry(server: DnsAddress, zone: string, search: Search): Promise<boolean> {
+async function answersForRegistry(server: DnsAddress, zone: string, check: DnsCheck): Promise<boolean> {
   if (server.port !== DNS_PORT) return false
   const name = listedRegistry(zone) ?? zone.slice(zone.lastIndexOf('.') + 1)
   const question = { name, type: 'SOA', recursionDesired: true } as const
-  const message = await query(server, question, search)
+  const message = await query(server, question, check)
   return message !== undefined && message.answers.length > 0 && (message.ra || !message.aa)
 }
 
 /** Reads the reply to a TXT query. Silence, refusals and truncated answers are never `absent`. */
-export function readAnswer(reply: Reply, name: string, expected: string | null): Answer {
+export function readTxtReply(reply: Reply, name: string, expected: string | null): TxtObservation {
   if (reply.kind !== 'answer')
     return { ...NO_ANSWER, outcome: reply.kind, ms: reply.kind === 'not_checked' ? null : reply.ms }
   const { message, ms } = reply
@@ -163,7 +161,7 @@ export function readAnswer(reply: Reply, name: string, expected: string | null):
 }
 
 /** Returns the outcome of a complete answer. */
-function outcomeOf(rcode: string, values: readonly TxtValue[], expected: string | null): Outcome {
+function outcomeOf(rcode: string, values: readonly TxtValue[], expected: string | null): TxtOutcome {
   if (rcode === 'NXDOMAIN') return 'nxdomain'
   if (rcode === 'REFUSED') return 'refused'
   if (rcode !== 'NOERROR') return rcode === 'SERVFAIL' ? 'servfail' : 'lame'
@@ -172,38 +170,38 @@ function outcomeOf(rcode: string, values: readonly TxtValue[], expected: string 
 }
 
 /** End of a CNAME chain, with the TXT set and its TTL there. */
-type AliasEnd = AliasPath & Pick<TxtAnswer, 'values' | 'ttl'>
+type CnameEnd = CnameChain & Pick<TxtAnswer, 'values' | 'ttl'>
 
 /**
  * Finds the end of a CNAME chain: by the server's own answer if the complete chain is in its zone, otherwise at the servers of
  * the targets' zones.
  */
-async function endOfAlias(zone: string, txt: TxtAnswer, answer: Answer, search: Search): Promise<AliasEnd> {
+async function findCnameEnd(zone: string, txt: TxtAnswer, answer: TxtObservation, check: DnsCheck) {
   const { aliases, values, ttl } = txt
   const { outcome, negativeTtl } = answer
   const isInZone = aliases.every((target) => isWithin(target, zone))
   // The rcode belongs to the last name of the chain (RFC 6604 section 3), so NXDOMAIN shows that this name is the end.
   if (isInZone && (values.length > 0 || outcome === 'nxdomain' || negativeTtl !== null))
     return { targets: aliases, isKnown: true, values, ttl }
-  return await followAlias([search.name, ...aliases], search)
+  return await followCnames([check.name, ...aliases], check)
 }
 
 /** Follows a CNAME chain at the authoritative servers of its last target, until a name without a CNAME, a loop, or the maximum length. */
-async function followAlias(visited: readonly string[], search: Search): Promise<AliasEnd> {
+async function followCnames(visited: readonly string[], check: DnsCheck): Promise<CnameEnd> {
   const targets = visited.slice(1)
   const target = targets.at(-1) ?? ''
-  const nothing = (isKnown: boolean): AliasEnd => ({ targets, isKnown, values: [], ttl: null })
+  const nothing = (isKnown: boolean): CnameEnd => ({ targets, isKnown, values: [], ttl: null })
   // A target of one label is no host name: the TXT value was entered as a CNAME target, so there is nothing to query.
   if (targets.length > MAX_ALIASES || !isAskable(target) || !target.includes('.')) return nothing(true)
-  const location = await findZone(target, search)
+  const location = await findZone(target, check)
   if (location.kind !== 'found') return nothing(location.kind === 'no_domain')
   const hosts = [...location.hosts.keys()].slice(0, 4)
-  const known = await Promise.all(hosts.map((host) => addressesOf(host, location, search)))
+  const known = await Promise.all(hosts.map((host) => addressesOf(host, location, check)))
   const servers = known.flatMap((addresses) => addresses ?? []).slice(0, 4)
   const isGood = (one: Message) =>
     ['NOERROR', 'NXDOMAIN', 'YXDOMAIN'].includes(one.rcode) && isFromZone(one, location.zone)
-  const answers = servers.map((server) => query(server, { name: target, type: 'TXT' }, search, SERVER_MS))
-  const message = await firstGood(answers, isGood)
+  const answers = servers.map((server) => query(server, { name: target, type: 'TXT' }, check, SERVER_MS))
+  const message = await awaitPreferred(answers, isGood)
   // The end of the chain is known to be empty if no server has an address, or all that answer refuse: resolvers find no value
   // either.
   if (message === undefined) return nothing(known.every((addresses) => addresses?.length === 0))
@@ -212,7 +210,7 @@ async function followAlias(visited: readonly string[], search: Search): Promise<
   const isOver = values.length > 0 || aliases.length === 0
   if (isOver || aliases.some((one) => visited.includes(one)))
     return { targets: [...targets, ...aliases], isKnown: true, values, ttl }
-  return await followAlias([...visited, ...aliases], search)
+  return await followCnames([...visited, ...aliases], check)
 }
 
 /** Compares servers by host name, then IPv4 before IPv6, for `sort`. */

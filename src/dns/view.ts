@@ -2,8 +2,8 @@ import { domainToUnicode } from 'node:url'
 import { type Palette, PLAIN_PALETTE } from '../terminal/color.ts'
 import { widthOf } from '../terminal/measure.ts'
 import { formatDuration } from '../terminal/time.ts'
-import { dnsHostOf } from './hosts.ts'
-import { isDnsData, OUTCOMES } from './observations.ts'
+import { dnsProviderOf } from './hosts.ts'
+import { isConclusive, OUTCOME_LABELS } from './observations.ts'
 import type { CheckReport, NameserverReport, ResolverReport } from './report.ts'
 import { comparedPieces, readablePiece } from './value.ts'
 import { type Facts, FINDING_TEXTS, textOf, toSentence, type Verdict } from './words.ts'
@@ -33,7 +33,7 @@ export type AnswerView = ReturnType<typeof viewAnswer>
 export function viewReport(report: CheckReport) {
   const { name, expected, nameservers, resolvers, findings } = report
   const isListing =
-    expected === null && [...nameservers, ...resolvers].some(({ outcome }) => isDnsData(outcome))
+    expected === null && [...nameservers, ...resolvers].some(({ outcome }) => isConclusive(outcome))
   const listing = report.claim === null ? 'no value was expected' : 'its claim has ended: no value is needed'
   const [result, tone]: readonly [string, Tone] = isListing
     ? [listing, 'faint']
@@ -54,7 +54,7 @@ export function viewReport(report: CheckReport) {
     result: report.remark !== undefined ? 'ready: the claim no longer needs its record' : result,
     tone,
     /** DNS provider of the zone, by the names of its servers; null if unknown. */
-    host: dnsHostOf(nameservers.map(({ host }) => host)),
+    host: dnsProviderOf(nameservers.map(({ host }) => host)),
     /** TXT values of all servers and resolvers, each once. */
     values: [...new Set([...nameservers, ...resolvers].flatMap(({ values }) => values))],
     wait: waitingTime(report),
@@ -72,7 +72,7 @@ export function viewReport(report: CheckReport) {
 function viewAnswer(answer: NameserverReport | ResolverReport, { expected, findings }: CheckReport) {
   const { outcome, values } = answer
   const named: readonly unknown[] = [expected, ...findings.flatMap(({ evidence }) => evidence['seen'])]
-  const isAny = expected === null && isDnsData(outcome)
+  const isAny = expected === null && isConclusive(outcome)
   const tone: Tone = outcome === 'match' ? 'good' : outcome === 'not_checked' || isAny ? 'faint' : 'bad'
   return {
     /** Default for resolvers, which have no host name and no serial; a name server's answer overwrites both. */
@@ -80,7 +80,7 @@ function viewAnswer(answer: NameserverReport | ResolverReport, { expected, findi
     serial: null,
     ...answer,
     // "Other value" makes no sense without an expected value, so label the answer as found.
-    label: OUTCOMES[expected === null && outcome === 'mismatch' ? 'match' : outcome],
+    label: OUTCOME_LABELS[expected === null && outcome === 'mismatch' ? 'match' : outcome],
     tone,
     values: [
       ...new Set([...named.filter((value) => values.includes(value as string)), ...values]),

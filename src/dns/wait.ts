@@ -13,7 +13,7 @@ const POLL_INTERVAL_MS = 3000
 type WaitRequest = CheckRequest & { readonly deadline: Deadline }
 
 /** One check of a wait, and the delay that follows. */
-export interface WaitStep {
+export interface CheckAttempt {
   readonly report: CheckReport
   /** Milliseconds until the next check; null after the last one. */
   readonly nextInMs: number | null
@@ -30,7 +30,7 @@ export async function* waitForRecord(
   request: WaitRequest,
   effects: DnsEffects,
   inTurn: <T>(work: () => Promise<T>) => Promise<T> = (work) => work(),
-): AsyncGenerator<WaitStep, CheckReport, void> {
+): AsyncGenerator<CheckAttempt, CheckReport, void> {
   const { clock } = effects
   // `since`: time of the first check after which only resolvers' caches lacked the record. `longestMs`: longest TTL that checks
   // have reported since then.

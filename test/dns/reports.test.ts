@@ -4,9 +4,9 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { renderHtml } from '../../src/dns/html.ts'
 import { renderMarkdown } from '../../src/dns/markdown.ts'
-import type { Outcome } from '../../src/dns/observations.ts'
+import type { TxtOutcome } from '../../src/dns/observations.ts'
 import type { CheckReport } from '../../src/dns/report.ts'
-import { findingOf } from '../../src/dns/rules.ts'
+import { createFinding } from '../../src/dns/rules.ts'
 import { renderReport } from '../../src/dns/terminal.ts'
 import { PLAIN_PALETTE } from '../../src/terminal/color.ts'
 import { sanitizeLine } from '../../src/terminal/sanitize.ts'
@@ -27,7 +27,7 @@ function reportOn(name: string, values: string[], more: Partial<CheckReport> = {
   const server = { address: name, values, ttl: 300, ms: 2 }
   const names = { name, zone: name, host: name, target: name, found_at: name }
   const facts = { ...names, expected, values, seen, use: 'active', holder: null }
-  const outcomes: Outcome[] = ['mismatch', 'match', 'timeout']
+  const outcomes: TxtOutcome[] = ['mismatch', 'match', 'timeout']
   return {
     ...{ name, expected, verdict: 'fix', ready: false, retry_after_seconds: 7200, zone: name },
     claim: { status: name },
@@ -40,7 +40,7 @@ function reportOn(name: string, values: string[], more: Partial<CheckReport> = {
     })),
     resolvers: [{ ...server, outcome: 'mismatch' }],
     findings: (['missing', 'truncated', 'other_name', 'some_servers_lame'] as const).map((code) =>
-      findingOf(code, { ...facts, servers: [{ host: name, address: seen }], [name]: name }),
+      createFinding(code, { ...facts, servers: [{ host: name, address: seen }], [name]: name }),
     ),
     path: [
       { zone: 'com', hosts: new Map([[name, []]]) },

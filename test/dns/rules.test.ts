@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import type {
+  FoundZone,
   MisplacedRecord,
   Observations,
-  OtherNames,
-  Outcome,
   ResolverObservation,
   ServerObservation,
-  Zone,
+  TxtAtOtherNames,
+  TxtOutcome,
 } from '../../src/dns/observations.ts'
 import { exitErrorOf } from '../../src/dns/report.ts'
 import { diagnose } from '../../src/dns/rules.ts'
@@ -38,7 +38,7 @@ const SILENT = server({ outcome: 'timeout', negativeTtl: null, isSuspect: null, 
 const REFUSED = server({ outcome: 'refused', negativeTtl: null, isSuspect: true, soa: null })
 const second = { host: 'ns2.example.com', address: '192.0.2.2' }
 
-function resolver(outcome: Outcome, more: Partial<ResolverObservation> = {}): ResolverObservation {
+function resolver(outcome: TxtOutcome, more: Partial<ResolverObservation> = {}): ResolverObservation {
   return {
     ...{ resolver: { address: '9.9.9.9', port: 53 }, outcome, authoritative: false, values: [], ttl: null },
     ...{ negativeTtl: null, alias: null, ms: 5 },
@@ -47,17 +47,17 @@ function resolver(outcome: Outcome, more: Partial<ResolverObservation> = {}): Re
   }
 }
 
-const at = (name: string, how: MisplacedRecord['how'], value = EXPECTED): OtherNames => ({
+const at = (name: string, how: MisplacedRecord['how'], value = EXPECTED): TxtAtOtherNames => ({
   misplaced: [{ name, how, values: [txt(value)] }],
   wildcard: null,
 })
-const wildcard = (value: string): OtherNames => ({
+const wildcard = (value: string): TxtAtOtherNames => ({
   misplaced: [],
   wildcard: [txt(value)],
 })
 
 /** Creates the location of a zone, with the name servers in the registry's delegation. */
-const found = (zone: string, hosts: readonly string[] = [], more: Partial<Zone> = {}): Zone => ({
+const found = (zone: string, hosts: readonly string[] = [], more: Partial<FoundZone> = {}): FoundZone => ({
   ...{ kind: 'found', zone, hosts: new Map(hosts.map((host) => [host, []])), path: [] },
   registry: [{ address: REGISTRY.address, isSuspect: false }],
   parent: hosts.length === 0 ? null : REGISTRY,
@@ -73,7 +73,7 @@ function observe(more: Partial<Observations> = {}): Observations {
     location: found('example.com'),
     ...{
       isGiven: false,
-      isInside: false,
+      mayBeLocal: false,
       isOverdue: false,
       otherNames: null,
       dnssec: null,

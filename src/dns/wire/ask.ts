@@ -207,3 +207,19 @@ export function limitQueries(dns: AskNetwork, max: number) {
     isReached: () => isReached,
   }
 }
+
+/**
+ * Returns the first result that `isPreferred` accepts, as soon as it arrives. If there is none, waits for all tasks and returns the
+ * first other result in their order; undefined if no task has one.
+ */
+export async function awaitPreferred<T>(
+  tasks: readonly Promise<T | undefined>[],
+  isPreferred: (result: T) => boolean,
+): Promise<T | undefined> {
+  const good = tasks.map((task) =>
+    task.then((result) => (result !== undefined && isPreferred(result) ? result : Promise.reject(result))),
+  )
+  const others = Promise.all(tasks)
+  others.catch(() => undefined)
+  return await Promise.any(good).catch(async () => (await others).find((result) => result !== undefined))
+}
