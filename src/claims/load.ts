@@ -21,7 +21,7 @@ import {
   saveClaim,
 } from './ledger.ts'
 import { domainArg, formatDomain, judgeClaim } from './lifecycle.ts'
-import { recordOf } from './record.ts'
+import { parseRecord } from './record.ts'
 
 /** The claim that the argument `<claim>` refers to. */
 export interface KnownClaim {
@@ -164,7 +164,7 @@ export async function fetchClaim(
  * doesn't list the conflicts; the hint says how to continue a claim that another machine has created.
  *
  * @returns the claim, and whether the service created it (201) or already had an identical one (200)
- * @throws CliError as `createClaim` and `recordOf`; `unexpected_answer`, exit 7, for a claim of another domain
+ * @throws CliError as `createClaim` and `parseRecord`; `unexpected_answer`, exit 7, for a claim of another domain
  */
 export async function requestClaim(request: ClaimRequest, { client, io }: ServiceAccess) {
   try {
@@ -172,7 +172,7 @@ export async function requestClaim(request: ClaimRequest, { client, io }: Servic
     const name = asciiName(request.name)
     const claim = await acceptAnswer(answer, { name }, io)
     // Validate the record now, so that no command tells the user to add a record outside of the domain.
-    if (judgeClaim(claim, io.clock.now()).needsRecord) recordOf(claim, name)
+    if (judgeClaim(claim, io.clock.now()).needsRecord) parseRecord(claim, name)
     return { claim, created }
   } catch (error) {
     if (!(error instanceof CliError) || error.status !== 409) throw error

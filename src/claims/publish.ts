@@ -9,7 +9,7 @@ import { unexpectedAnswer } from '../service/problems.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { writeLines } from '../terminal/notices.ts'
-import { DEFAULT_TTL_SECONDS, quoteStrings, quoteValue, type TxtRecord } from './record.ts'
+import { DEFAULT_TTL_SECONDS, quoteStrings, quoteTxtValue, type TxtRecord } from './record.ts'
 
 /** Maximum milliseconds for which the `--publish` command may run before it is stopped. */
 const TIMEOUT_MS = 120_000
@@ -88,7 +88,7 @@ function variablesOf(record: TxtRecord, zone: string, { values, ttl }: TxtSet): 
   const old = values.map(({ bytes }) => Buffer.from(bytes).toString())
   if (!values.every(({ bytes }) => isUtf8(bytes)) || /\p{Cc}/u.test(old.join('')))
     throw valuesUnknown(record.name, 'one of them has control characters, or bytes that are not UTF-8')
-  const set = [...values.map(({ strings }) => quoteStrings(strings)), quoteValue(record.value)]
+  const set = [...values.map(({ strings }) => quoteStrings(strings)), quoteTxtValue(record.value)]
   return {
     MAILCLAIM_RECORD_NAME: record.name,
     MAILCLAIM_RECORD_HOST: relativeName(record.name, zone),
@@ -98,7 +98,7 @@ function variablesOf(record: TxtRecord, zone: string, { values, ttl }: TxtSet): 
     // All records of a set have one TTL (RFC 2181 section 5.2), so the new record gets the TTL of the values that DNS has already.
     MAILCLAIM_RECORD_TTL: String((values.length > 0 ? ttl : undefined) ?? record.ttl ?? DEFAULT_TTL_SECONDS),
     MAILCLAIM_RECORD_OLD_VALUES: old.join('\n'),
-    MAILCLAIM_RECORD_RDATA: quoteValue(record.value),
+    MAILCLAIM_RECORD_RDATA: quoteTxtValue(record.value),
     MAILCLAIM_RECORD_SET: set.join('\n'),
   }
 }

@@ -51,7 +51,7 @@ const RECORD_NAME = /^[\p{L}\p{Nd}_][\p{L}\p{M}\p{Nd}_-]*(\.[\p{L}\p{Nd}_][\p{L}
  * @throws CliError exit 7: `record_missing` if the claim has no TXT record with a value; `unexpected_answer` if the record's name
  *   isn't valid in DNS, isn't within the domain, or has a reserved label, or if the value isn't `prefix=token`
  */
-export function recordOf(claim: DomainClaim, domain = asciiName(claim.name ?? '')): TxtRecord {
+export function parseRecord(claim: DomainClaim, domain = asciiName(claim.name ?? '')): TxtRecord {
   const { record } = claim
   const name = record?.name || claim.name
   if (!record?.value || !name || (record.type ?? 'TXT').toUpperCase() !== 'TXT') {
@@ -82,9 +82,9 @@ export function recordOf(claim: DomainClaim, domain = asciiName(claim.name ?? ''
   return { name: name.replace(/\.$/, '').toLowerCase(), value: record.value, ttl }
 }
 
-/** Returns the name and value that a DNS check of the claim expects. @throws CliError as `recordOf` */
+/** Returns the name and value that a DNS check of the claim expects. @throws CliError as `parseRecord` */
 export function expectedRecord(claim: DomainClaim, domain?: string): ExpectedRecord {
-  const { name, value: expected } = recordOf(claim, domain)
+  const { name, value: expected } = parseRecord(claim, domain)
   return { name, expected }
 }
 
@@ -115,9 +115,9 @@ function escapeByte(byte: number): string {
 }
 
 /** Formats an ASCII value for a zone file: quoted strings of at most 255 bytes (RFC 1035 section 3.3), separated by spaces. */
-export const quoteValue = (value: string): string =>
+export const quoteTxtValue = (value: string): string =>
   quoteStrings((value.match(/.{1,255}/gs) ?? []).map((string) => Buffer.from(string)))
 
 /** Formats a record as a line of a zone file. */
 export const formatZoneLine = (record: TxtRecord): string =>
-  `${record.name}.\t${record.ttl ?? DEFAULT_TTL_SECONDS}\tIN\tTXT\t${quoteValue(record.value)}`
+  `${record.name}.\t${record.ttl ?? DEFAULT_TTL_SECONDS}\tIN\tTXT\t${quoteTxtValue(record.value)}`

@@ -20,7 +20,7 @@ import {
   unknownClaimError,
 } from './load.ts'
 import type { PublishFunction } from './publish.ts'
-import { expectedRecord, recordOf } from './record.ts'
+import { expectedRecord, parseRecord } from './record.ts'
 import { type CheckOptions, checkDnsOnce, isWorthVerifying, toTimeoutError, watchDns } from './watch-dns.ts'
 
 /** An event of the work on a claim: a finished step, a wait, a warning, or the end. `CLAIM_EVENTS` describes each kind. */
@@ -98,7 +98,7 @@ export async function* runClaim(request: ClaimRequest, setup: Omit<ClaimWork, 'k
   const name = asciiName(request.name)
   const work = { ...setup, known: { domainId: claim.domain_id ?? '', name, entry: undefined } }
   if (!judgeClaim(claim, io.clock.now()).isOpen) return yield* followClaim(work, claim)
-  const record = recordOf(claim, name)
+  const record = parseRecord(claim, name)
   yield { event: 'record', claim, text: `TXT  ${record.name}  ${record.value}` }
   if (!needsRecord(claim, io)) return yield* followClaim(work, claim)
   if (options.publish !== undefined) {

@@ -7,7 +7,7 @@ import type { Io } from '../terminal/io.ts'
 import { CLAIM_COLUMNS } from './columns.ts'
 import { formatDomain, judgeClaim } from './lifecycle.ts'
 import { findRecordPlace, formatHost } from './place.ts'
-import { recordOf, type TxtRecord } from './record.ts'
+import { parseRecord, type TxtRecord } from './record.ts'
 import type { ClaimEvent, ClaimEvents } from './workflow.ts'
 
 /**
@@ -20,7 +20,7 @@ export async function writeClaim(claim: DomainClaim, io: Io): Promise<void> {
   const { isOpen } = judgeClaim(claim, io.clock.now())
   let record: TxtRecord | undefined
   try {
-    if (isOpen && claim.record?.value) record = recordOf(claim)
+    if (isOpen && claim.record?.value) record = parseRecord(claim)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
     await io.warn(`the claim's record isn't shown: ${error.message}`)

@@ -1,7 +1,7 @@
 import { RECORD_COLUMNS } from '../claims/columns.ts'
 import { formatDomain, judgeClaim } from '../claims/lifecycle.ts'
 import { findRecordPlace, formatHost } from '../claims/place.ts'
-import { recordOf } from '../claims/record.ts'
+import { parseRecord } from '../claims/record.ts'
 import { createWaitReporter } from '../claims/watch-dns.ts'
 import type { ClaimEvent } from '../claims/workflow.ts'
 import { type ClaimPresenter, printEvent } from '../claims/write.ts'
@@ -25,7 +25,7 @@ const STEP_TITLES: Partial<Record<ClaimEvent['event'], string>> = {
  */
 export function createChecklist(publishes: boolean, io: Io): ClaimPresenter {
   const showRecord = async ({ claim }: ClaimEvent) => {
-    const { name, value } = recordOf(claim)
+    const { name, value } = parseRecord(claim)
     const place = await findRecordPlace(name, io)
     if (io.settings.quiet) return
     await io.say(publishes ? 'The TXT record:' : 'Add this TXT record to DNS:')

@@ -79,9 +79,9 @@ export const command = defineCommand({
       await presentClaimEvents(events, createChecklist(publish !== undefined, io), newest?.claim, io)
       return
     }
-    const [{ resultIfCompleted, drainClaimEvents, processDomains }, { judgeClaim }, { recordOf }] =
+    const [{ resultIfCompleted, drainClaimEvents, processDomains }, { judgeClaim }, { parseRecord }] =
       await Promise.all([
-        import('../claims/many.ts'),
+        import('../claims/batch.ts'),
         import('../claims/lifecycle.ts'),
         import('../claims/record.ts'),
       ])
@@ -107,7 +107,7 @@ export const command = defineCommand({
           return drainClaimEvents(events, run, async ({ event, claim }) => {
             if (isSaid || event !== 'waiting' || !judgeClaim(claim, io.clock.now()).needsRecord) return
             isSaid = true
-            const { name, value } = recordOf(claim, domain)
+            const { name, value } = parseRecord(claim, domain)
             await run.say(`add to DNS: ${name} TXT ${value}`)
           })
         },

@@ -2,9 +2,9 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
   formatZoneLine,
+  parseRecord,
   quoteStrings,
-  quoteValue,
-  recordOf,
+  quoteTxtValue,
   type TxtRecord,
 } from '../../src/claims/record.ts'
 import { claimOf, createWorld } from './world.ts'
@@ -32,7 +32,7 @@ function parseStrings(text: string): Buffer[] {
 test('a zone file parser reads any quoted TXT value back unchanged, in strings of at most 255 bytes', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary-ascii', minLength: 1, maxLength: 700 }), (value) => {
-      const strings = parseStrings(quoteValue(value))
+      const strings = parseStrings(quoteTxtValue(value))
       expect(Buffer.concat(strings).toString()).toBe(Buffer.from(value).toString())
       for (const piece of strings) expect(piece.length).toBeLessThanOrEqual(255)
     }),
@@ -41,7 +41,7 @@ test('a zone file parser reads any quoted TXT value back unchanged, in strings o
 })
 
 test('a quoted TXT value escapes quotation marks, backslashes and bytes outside of ASCII', () => {
-  expect(quoteValue('a"b\\c')).toBe('"a\\"b\\\\c"')
+  expect(quoteTxtValue('a"b\\c')).toBe('"a\\"b\\\\c"')
   expect(quoteStrings([Buffer.from('é')])).toBe('"\\195\\169"')
 })
 
@@ -52,17 +52,17 @@ describe('the record of a claim', () => {
   }
 
   test('the record of a claim has no trailing dot, and a TTL only if the service names one', () => {
-    expect(recordOf(claim)).toEqual({ name: 'example.com', value: 'a=b', ttl: undefined })
-    expect(recordOf({ ...claim, record: { ...claim.record, ttl: '600' } }).ttl).toBe(600)
+    expect(parseRecord(claim)).toEqual({ name: 'example.com', value: 'a=b', ttl: undefined })
+    expect(parseRecord({ ...claim, record: { ...claim.record, ttl: '600' } }).ttl).toBe(600)
   })
 
   test('the record of a claim has no TTL if the service names one of 0 or one too large for DNS', () => {
     for (const ttl of ['9'.repeat(38), '2147483648', '0'])
-      expect(recordOf({ ...claim, record: { ...claim.record, ttl } }).ttl).toBeUndefined()
+      expect(parseRecord({ ...claim, record: { ...claim.record, ttl } }).ttl).toBeUndefined()
   })
 
   test("the record of a claim without a record name is at the claim's domain", () => {
-    expect(recordOf({ name: 'example.com', record: { value: 'a=b' } }).name).toBe('example.com')
+    expect(parseRecord({ name: 'example.com', record: { value: 'a=b' } }).name).toBe('example.com')
   })
 
   test.each([
@@ -71,7 +71,7 @@ describe('the record of a claim', () => {
     { ...claim, record: { ...claim.record, value: null } },
     { ...claim, record: { ...claim.record, type: 'CNAME' } },
   ])('a claim without a TXT record is the error record_missing: %j', (broken) => {
-    expect(() => recordOf(broken)).toThrow(expect.objectContaining({ code: 'record_missing', exit: 7 }))
+    expect(() => parseRecord(broken)).toThrow(expect.objectContaining({ code: 'record_missing', exit: 7 }))
   })
 })
 
@@ -91,7 +91,7 @@ test('a record name with a line break, shell or option syntax, an empty label or
     'exam\u3164ple.com',
     'a\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301.example',
   ]) {
-    expect(() => recordOf({ name: 'example.com', record: { type: 'TXT', name, value: 'p=t' } })).toThrow(
+    expect(() => parseRecord({ name: 'example.com', record: { type: 'TXT', name, value: 'p=t' } })).toThrow(
       /not a valid record name/,
     )
   }
@@ -99,7 +99,7 @@ test('a record name with a line break, shell or option syntax, an empty label or
 
 describe('a record that a service could misuse is rejected', () => {
   const of = (domain: string | undefined, name: string, value = 'p=t') =>
-    recordOf({ ...(domain === undefined ? {} : { name: domain }), record: { type: 'TXT', name, value } })
+    parseRecord({ ...(domain === undefined ? {} : { name: domain }), record: { type: 'TXT', name, value } })
 
   test.each([
     ['example.com', 'example.com'],

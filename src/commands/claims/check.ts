@@ -105,7 +105,7 @@ export const command = defineCommand({
       )
     if (['markdown', 'html'].includes(io.settings.format))
       throw usageError(`--format ${io.settings.format} is for one domain`, 'for several: --format jsonl')
-    const { processDomains } = await import('../../claims/many.ts')
+    const { processDomains } = await import('../../claims/batch.ts')
     let isNoted = false
     await processDomains(
       domains,

@@ -27,7 +27,7 @@ export const command = defineCommand({
   account: 'sometimes',
   async run({ arguments: domains, options }, io) {
     const { format } = io.settings
-    const [{ createFallbackClaimReader, findClaim }, { recordOf, formatZoneLine }, lifecycle, place] =
+    const [{ createFallbackClaimReader, findClaim }, { parseRecord, formatZoneLine }, lifecycle, place] =
       await Promise.all([
         import('../../claims/load.ts'),
         import('../../claims/record.ts'),
@@ -38,7 +38,7 @@ export const command = defineCommand({
       const claim = await readClaim(known)
       const { phase, isOpen, error } = lifecycle.judgeClaim(claim, io.clock.now())
       if (!isOpen && error !== undefined) throw error
-      const record = recordOf(claim, known.name)
+      const record = parseRecord(claim, known.name)
       const text = format === 'zone' ? `${formatZoneLine(record)}\n` : `${record.value}\n`
       const found = isHumanView(own.settings) ? await place.findRecordPlace(record.name, own) : undefined
       return { claim, record, text, found, isCompleted: phase === 'completed' }
@@ -53,7 +53,7 @@ export const command = defineCommand({
       const host = format === 'table' ? { host: place.formatHost(found) } : {}
       return io.write({ ...claim.record, ...host }, RECORD_COLUMNS)
     }
-    const { processDomains } = await import('../../claims/many.ts')
+    const { processDomains } = await import('../../claims/batch.ts')
     await processDomains(
       domains,
       options,

@@ -64,7 +64,7 @@ export async function workOnClaims(
   io: Io,
 ): Promise<DomainClaim | undefined> {
   if (isBatch(domains, flags)) {
-    const { processClaims } = await import('../../claims/many.ts')
+    const { processClaims } = await import('../../claims/batch.ts')
     await processClaims(domains, flags, options, begin, io)
     return undefined
   }
