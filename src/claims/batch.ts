@@ -6,8 +6,8 @@ import { childController } from '../dns/wire/ask.ts'
 import { CliError, EXIT_RANKING, Exit, type ExitCode, InterruptedError, usageError } from '../errors.ts'
 import { createLimiter, type Limiter } from '../limiter.ts'
 import type { ServiceClient } from '../service/client.ts'
-import { consume } from '../service/follow.ts'
-import { paceRequests } from '../service/pace.ts'
+import { showEvents } from '../service/follow.ts'
+import { createPacingTransport } from '../service/pace.ts'
 import { connect } from '../session/connect.ts'
 import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
@@ -155,7 +155,7 @@ function createShared(jobs: number, work: BatchCommand, signal: AbortSignal, io:
     signal.throwIfAborted()
     if (deadline.remainingMs() <= 0) throw new CliError('timed_out', 'the time was up before its turn')
   }
-  const http = paceRequests(untilEnd(io, deadline), clock, { concurrent: jobs })
+  const http = createPacingTransport(untilEnd(io, deadline), clock, { concurrent: jobs })
   const context = { ...io, http, interrupts: { ...interrupts, signal } }
   const sharedIo = createIo(context, { ...settings, quiet: true, silent: true, interactive: false })
   const turns = createLimiter(jobs)
@@ -344,7 +344,7 @@ export async function drainClaimEvents(
   { releaseTurn, warn, reportWait }: BatchContext,
   onEvent?: (event: ClaimEvent) => Promise<void>,
 ): Promise<DomainResult> {
-  const { claim, error, report } = await consume(events, async (seen) => {
+  const { claim, error, report } = await showEvents(events, async (seen) => {
     if (seen.event === 'waiting' || seen.event === 'status') releaseTurn()
     if (seen.error?.code === 'claim_replaced' || seen.error?.code === 'options_ignored')
       await warn(`${seen.claim.name}: ${seen.text}`)

@@ -1,4 +1,4 @@
-import { consume } from '../service/follow.ts'
+import { showEvents } from '../service/follow.ts'
 import type { ClaimRequest } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import type { Column } from '../terminal/columns.ts'
@@ -24,7 +24,7 @@ export async function createAndPrintClaim(domain: string, requestFor: RequestFor
   const request = requestFor(parseDomain(domain))
   const { name } = request
   const events = startClaim(request, { client: connect(io), io })
-  const claim = await consume(events, (event) => printEvent(event, io))
+  const claim = await showEvents(events, (event) => printEvent(event, io))
   await writeClaim(claim, io)
   if (io.settings.quiet) return
   if (judgeClaim(claim, io.clock.now()).needsRecord)

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs'
 import { addAbortSignal, type Readable } from 'node:stream'
 import { CliError, usageError } from '../errors.ts'
 import { isUuid } from '../service/claims.ts'
-import { REGIONS } from '../service/types.ts'
+import { CLAIM_REGIONS } from '../service/types.ts'
 import { reason } from '../storage/file-errors.ts'
 import type { Io } from '../terminal/io.ts'
 import { clip } from '../terminal/sanitize.ts'
@@ -174,7 +174,7 @@ function parseRow(cells: readonly string[], columns: readonly string[], takesIds
     return (column && cells[columns.indexOf(column)]) || undefined
   })
   if (domain === undefined) throw usageError('the domain is missing')
-  if (region !== undefined && !(REGIONS as readonly string[]).includes(region))
-    throw usageError(`"${region}" is not a region (${REGIONS.join(', ')})`)
+  if (region !== undefined && !(CLAIM_REGIONS as readonly string[]).includes(region))
+    throw usageError(`"${region}" is not a region (${CLAIM_REGIONS.join(', ')})`)
   return { domain: parseDomainOrId(domain, takesIds), value: value && parseTxtValue(value), region }
 }

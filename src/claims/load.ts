@@ -2,7 +2,7 @@ import { checkName } from '../dns/wire/name.ts'
 import { CliError, Exit, InterruptedError, usageError } from '../errors.ts'
 import { createClaim, getClaim, isUuid, verifyClaim } from '../service/claims.ts'
 import type { RequestOptions, ServiceClient } from '../service/client.ts'
-import { MismatchError } from '../service/problems.ts'
+import { WrongResourceError } from '../service/problems.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import { createIo, type Io } from '../terminal/io.ts'
@@ -124,9 +124,11 @@ async function pick(entries: readonly LedgerEntry[], io: Io): Promise<KnownClaim
 async function acceptAnswer(answer: DomainClaim, known: Partial<KnownClaim>, io: Io): Promise<DomainClaim> {
   const { name, domainId } = known
   if (name !== undefined && answer.name && asciiName(answer.name) !== name)
-    throw new MismatchError(`asked for the claim of ${name}, got that of ${clip(answer.name, 255)}`)
+    throw new WrongResourceError(`asked for the claim of ${name}, got that of ${clip(answer.name, 255)}`)
   if (domainId !== undefined && answer.domain_id && answer.domain_id !== domainId)
-    throw new MismatchError(`asked for the claim ${domainId}, got the claim ${clip(answer.domain_id, 255)}`)
+    throw new WrongResourceError(
+      `asked for the claim ${domainId}, got the claim ${clip(answer.domain_id, 255)}`,
+    )
   if (answer.name) known.name ??= asciiName(answer.name)
   const claim = answer.name || known.name === undefined ? answer : { ...answer, name: known.name }
   await saveClaim(claim, io)

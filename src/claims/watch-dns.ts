@@ -4,7 +4,7 @@ import { type CheckAttempt, waitForRecord } from '../dns/wait.ts'
 import { dnsEffects } from '../dns/wire/ask.ts'
 import { CliError } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
-import { createNewsFilter } from '../service/follow.ts'
+import { createMessageThrottle } from '../service/follow.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
@@ -62,7 +62,7 @@ export async function* watchDns(
 ): AsyncGenerator<DnsWatchStep, void, void> {
   const { clock } = io
   let polledAt = clock.monotonic()
-  const news = createNewsFilter(clock)
+  const news = createMessageThrottle(clock)
   let hasResult = false
   let claim = watched?.claim
   try {

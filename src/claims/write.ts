@@ -1,6 +1,6 @@
 import { reportJson } from '../dns/report.ts'
 import { CliError } from '../errors.ts'
-import { consume } from '../service/follow.ts'
+import { showEvents } from '../service/follow.ts'
 import type { DomainClaim } from '../service/types.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
@@ -64,7 +64,7 @@ export async function presentClaimEvents(
 ): Promise<DomainClaim> {
   const { format } = io.settings
   const isEvents = format === 'jsonl'
-  const { claim, error } = await consume(events, (event) =>
+  const { claim, error } = await showEvents(events, (event) =>
     isEvents ? writeEvent(event, io) : show(event),
   ).finally(() => io.progress.end())
   const isShown = showsClaim && error !== undefined && format === 'table'

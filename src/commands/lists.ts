@@ -72,13 +72,13 @@ export async function printList<T extends { readonly id?: string | null }>(
   let cursor: string | undefined
   try {
     const range = { limit, after: flags.after, before: flags.before, filter }
-    for await (const page of lists.readPages(fetcher(lists, connect(io)), range, io.interrupts.signal)) {
+    for await (const page of lists.readListPages(fetcher(lists, connect(io)), range, io.interrupts.signal)) {
       await writer.page(page)
       printed += page.items.length
       hasMore = page.hasMore
       // The command that continues begins after the last item of this page; with `--before`, it ends before the first item.
       const item = isBackward ? page.items[0] : page.items.at(-1)
-      if (item !== undefined) cursor = lists.itemId(item)
+      if (item !== undefined) cursor = lists.readItemId(item)
     }
   } catch (error) {
     if (printed === 0 || !(error instanceof CliError) || error instanceof InterruptedError) throw error

@@ -3,9 +3,9 @@ import { hasNoKeychain } from '../credentials/keychain.ts'
 import { CliError, usageError } from '../errors.ts'
 import { type LoginOptions, type LoginReporter, login } from '../oauth/login.ts'
 import { parseRedirectUri } from '../oauth/redirect.ts'
-import { type CodeExchange, exchangeCode } from '../oauth/token-endpoint.ts'
+import { type CodeExchangeRequest, exchangeCode } from '../oauth/token-endpoint.ts'
 import { createServiceClient } from '../service/client.ts'
-import { tryCredential } from '../service/lists.ts'
+import { verifyCredential } from '../service/lists.ts'
 import { findKeyMistake } from '../session/credential.ts'
 import type { Session } from '../session/session-file.ts'
 import { type PreparedSignIn, prepareSignIn } from '../session/sign-in.ts'
@@ -149,7 +149,7 @@ async function signInWithBrowser(opensBrowser: boolean, timeoutMs: number, prepa
   const { settings, environment } = io
   const scopes = settingValue('scope', settings) ?? []
   const resource = settingValue('resource', settings)
-  const exchange = async (code: CodeExchange) => {
+  const exchange = async (code: CodeExchangeRequest) => {
     prepared.reserve()
     const { access, refreshToken } = await exchangeCode(io, code)
     return prepared.complete({
@@ -206,7 +206,7 @@ async function signInWithApiKey(prepared: PreparedSignIn, io: Io): Promise<Sessi
   const credential = { kind: 'api_key', value, description: 'the API key' } as const
   const authorizer = { credential: async () => credential, replaceRefused: async () => undefined }
   try {
-    await tryCredential(createServiceClient(io, authorizer))
+    await verifyCredential(createServiceClient(io, authorizer))
   } catch (error) {
     // Accept a 403: the service knows the key, but the key may not list grants.
     if (!(error instanceof CliError) || error.status !== 403) throw error

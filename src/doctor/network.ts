@@ -1,7 +1,7 @@
 import { TransportError } from '../context.ts'
 import { CliError } from '../errors.ts'
-import { userAgent } from '../service/client.ts'
-import { transportFailure } from '../service/problems.ts'
+import { formatUserAgent } from '../service/client.ts'
+import { noResponseError } from '../service/problems.ts'
 import { proxyUrlFor } from '../service/proxy.ts'
 import { maskUserInfo } from '../settings/addresses.ts'
 import { getBaseUrl } from '../settings/settings.ts'
@@ -34,7 +34,7 @@ export async function examineNetwork(io: Io): Promise<{ network: Finding; clock:
     const response = await io.http.send({
       method: 'GET',
       url: base,
-      headers: { 'user-agent': userAgent(io), accept: '*/*' },
+      headers: { 'user-agent': formatUserAgent(io), accept: '*/*' },
       timeoutMs: Math.min(RESPONSE_TIMEOUT_MS, io.settings.httpTimeoutMs),
       signal: io.interrupts.signal,
     })
@@ -51,7 +51,7 @@ export async function examineNetwork(io: Io): Promise<{ network: Finding; clock:
   } catch (error) {
     if (!(error instanceof TransportError)) throw error
     return {
-      network: problemFinding(transportFailure(error, base, 'GET')),
+      network: problemFinding(noResponseError(error, base, 'GET')),
       clock: skippedFinding('the service did not answer'),
     }
   }

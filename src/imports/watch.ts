@@ -1,6 +1,6 @@
 import { CliError } from '../errors.ts'
 import type { ServiceClient } from '../service/client.ts'
-import { consume, followResource } from '../service/follow.ts'
+import { followResource, showEvents } from '../service/follow.ts'
 import { getImport } from '../service/lists.ts'
 import type { ContactImport } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
@@ -51,8 +51,8 @@ export async function watchImport(
     },
     io,
   )
-  const { value, error } = await consume(events, async ({ event, value: latest, text, error: problem }) => {
-    if (isEvents) return io.writeEvent(event, { import: latest, ...problem?.toJSON() })
+  const { value, error } = await showEvents(events, async ({ event, value: latest, text, error: cause }) => {
+    if (isEvents) return io.writeEvent(event, { import: latest, ...cause?.toJSON() })
     if (event === 'warning') return io.warn(text)
     await io.progress.update(`${canAnimate(io) ? formatBar(latest) : 'import: '}${text}`)
   }).finally(() => io.progress.end())

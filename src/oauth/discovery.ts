@@ -1,8 +1,8 @@
 import * as oauth from 'oauth4webapi'
 import { TransportError } from '../context.ts'
 import { CliError } from '../errors.ts'
-import { userAgent } from '../service/client.ts'
-import { isRedirect, redirectError, transportFailure } from '../service/problems.ts'
+import { formatUserAgent } from '../service/client.ts'
+import { isRedirect, noResponseError, redirectError } from '../service/problems.ts'
 import { appendPath, formatUrl, isLoopback } from '../settings/addresses.ts'
 import type { Io } from '../terminal/io.ts'
 
@@ -18,7 +18,7 @@ const METADATA_TIMEOUT_MS = 5000
  * @throws CliError before the browser opens: `unreachable`, exit 7, if there is no connection; `redirected`, exit 7, if the token
  *   endpoint redirects
  */
-export async function discoverServer(
+export async function discoverAuthorizationServer(
   base: URL,
   issuer: string | undefined,
   io: Io,
@@ -39,7 +39,7 @@ export async function discoverServer(
           io.http.send({
             method: 'GET',
             url: address,
-            headers: { ...headers, 'user-agent': userAgent(io) },
+            headers: { ...headers, 'user-agent': formatUserAgent(io) },
             timeoutMs: METADATA_TIMEOUT_MS,
             signal: io.interrupts.signal,
           })
@@ -54,15 +54,13 @@ export async function discoverServer(
         return new Response(answer.text, { status: answer.status, headers: { 'content-type': type } })
       },
     })
-    const { authorization_endpoint: found, ...others } = await oauth.processDiscoveryResponse(
-      server,
-      response,
-    )
+    const metadata = await oauth.processDiscoveryResponse(server, response)
+    const { authorization_endpoint: found, ...others } = metadata
     return { ...usual, ...others, ...(typeof found === 'string' && { authorization_endpoint: found }) }
   } catch (error) {
     io.interrupts.signal.throwIfAborted()
     if (error instanceof CliError) throw error
     if (!(error instanceof TransportError) || error.sent !== 'no') return usual
-    throw transportFailure(error, server, 'GET')
+    throw noResponseError(error, server, 'GET')
   }
 }

@@ -4,7 +4,7 @@ import { CliError, ERRORS, type ErrorCode } from '../errors.ts'
  * Hints for the errors of RFC 6749 sections 4.1.2.1 and 5.2 and RFC 8707 section 2; undefined if only the service's message can
  * help.
  */
-export const OAUTH_HINTS = {
+export const OAUTH_ERROR_HINTS = {
   access_denied: 'sign in to the service in that browser, then sign in again here and approve it',
   invalid_request: undefined,
   invalid_grant: 'sign in again, because a code works once',
@@ -31,12 +31,12 @@ export function oauthError(error: string, said: string, status?: number): CliErr
   const needsPrompt = /^(interaction|login|consent|account_selection)_required$/.test(error)
   // `access_denied` is an error of the authorization endpoint (RFC 6749 section 4.1.2.1), whose text speaks of the browser. So
   // treat it as a plain refusal if the token endpoint sends it (with a `status`).
-  const isKnown = Object.hasOwn(OAUTH_HINTS, error) && (error !== 'access_denied' || status === undefined)
-  const known = isKnown ? (error as keyof typeof OAUTH_HINTS) : 'refused'
+  const isKnown = Object.hasOwn(OAUTH_ERROR_HINTS, error) && !(error === 'access_denied' && status)
+  const known = isKnown ? (error as keyof typeof OAUTH_ERROR_HINTS) : 'refused'
   const code = isLater ? 'service_unavailable' : needsPrompt ? 'access_denied' : known
   const message = needsPrompt ? 'the service needs you to sign in or approve there first' : ERRORS[code][2]
   // Scripts compare the code in JSON errors, so an `error` with other characters stays in the message only.
   const shownCode = /^[a-z][a-z0-9_]{1,63}$/.test(error) ? error : undefined
   const whole = said === '' ? message : `${message}: ${said}`
-  return new CliError(code, whole, { shownCode, hint: OAUTH_HINTS[code], status })
+  return new CliError(code, whole, { shownCode, hint: OAUTH_ERROR_HINTS[code], status })
 }

@@ -3,12 +3,12 @@ import { CliError } from '../errors.ts'
 import { getBaseUrl, getClientId } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
-import { type AuthorizationResponse, buildAuthorizationUrl, classifyRedirect } from './authorization.ts'
+import { type AuthorizationResponse, buildAuthorizationUrl, validateRedirect } from './authorization.ts'
 import { type CallbackPage, notSignedInPage, SIGNED_IN_PAGE, startCallbackServer } from './callback-server.ts'
-import { discoverServer } from './discovery.ts'
-import { parsePaste, readPastes } from './paste.ts'
+import { discoverAuthorizationServer } from './discovery.ts'
+import { parsePastedRedirect, readPastes } from './paste.ts'
 import type { RedirectTarget } from './redirect.ts'
-import type { CodeExchange } from './token-endpoint.ts'
+import type { CodeExchangeRequest } from './token-endpoint.ts'
 
 export interface LoginOptions {
   readonly scopes: readonly string[]
@@ -54,13 +54,13 @@ const RELOAD_MS = 2000
  */
 export async function login<T>(
   options: LoginOptions,
-  exchange: (code: CodeExchange) => Promise<T>,
+  exchange: (code: CodeExchangeRequest) => Promise<T>,
   reporter: LoginReporter,
   io: Io,
 ): Promise<{ readonly result: T; readonly closed: Promise<void> }> {
   const base = getBaseUrl(io.settings)
   const clientId = getClientId(io.settings)
-  const server = await discoverServer(base, options.issuer, io)
+  const server = await discoverAuthorizationServer(base, options.issuer, io)
   const state = oauth.generateRandomState()
   const codeVerifier = oauth.generateRandomCodeVerifier()
 
@@ -72,7 +72,7 @@ export async function login<T>(
   /** Ends the wait with a valid redirect or an error; returns why a redirect or paste is refused, undefined otherwise. */
   const receive = (answer: URLSearchParams | CliError | string, respond?: Received['respond']) => {
     const response =
-      answer instanceof URLSearchParams ? classifyRedirect(server, clientId, answer, state) : answer
+      answer instanceof URLSearchParams ? validateRedirect(server, clientId, answer, state) : answer
     if (typeof response !== 'string') {
       finish({ response, respond })
       return undefined
@@ -104,7 +104,7 @@ export async function login<T>(
     const expected = { state, issuer: server.issuer.replace(/\/+$/, ''), host: new URL(redirectUri).host }
     if (options.readInput)
       stopReading = readPastes(io, (text, fresh) => {
-        const answer = parsePaste(text, fresh, expected)
+        const answer = parsePastedRedirect(text, fresh, expected)
         if (answer !== undefined) receive(answer)
       })
     await reporter.ready(url.href)

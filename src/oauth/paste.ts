@@ -72,7 +72,7 @@ export function readPastes(
  * @returns the redirect's parameters, Ctrl-C, or why the text is no redirect; undefined if the text is blank or its last line
  *   hasn't ended
  */
-export function parsePaste(
+export function parsePastedRedirect(
   text: string,
   fresh: string,
   expected: Expected,

@@ -1,22 +1,22 @@
 import { type HttpRequest, type HttpResponse, TransportError } from '../context.ts'
 import { CliError } from '../errors.ts'
-import { userAgent } from '../service/client.ts'
+import { formatUserAgent } from '../service/client.ts'
 import { secretsOf } from '../service/log.ts'
 import {
   isRedirect,
-  parseObject,
-  parseProblem,
+  noResponseError,
+  parseErrorBody,
+  parseJsonObject,
   redirectError,
   TRANSPORT_HINTS,
-  transportFailure,
 } from '../service/problems.ts'
-import { parseRetryAfter } from '../service/retry.ts'
+import { parseRetryAfterMs } from '../service/retry.ts'
 import { appendPath, formatUrl, isLoopback } from '../settings/addresses.ts'
 import { isBearerToken } from '../settings/parse-value.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { redact, redactTokens } from '../terminal/redact.ts'
-import { OAUTH_HINTS, oauthError } from './errors.ts'
+import { OAUTH_ERROR_HINTS, oauthError } from './errors.ts'
 
 /** The fields that every request to the token endpoint has. */
 interface TokenRequest {
@@ -26,7 +26,7 @@ interface TokenRequest {
 }
 
 /** A request that exchanges an authorization code (RFC 6749 section 4.1.3, RFC 7636 section 4.5). */
-export interface CodeExchange extends TokenRequest {
+export interface CodeExchangeRequest extends TokenRequest {
   readonly code: string
   readonly redirectUri: string
   readonly codeVerifier: string
@@ -54,7 +54,7 @@ export interface AccessToken {
 }
 
 /** The two tokens of a complete token response, from which a session is created. */
-export interface Tokens {
+export interface TokenPair {
   readonly access: AccessToken
   readonly refreshToken: string
 }
@@ -92,7 +92,7 @@ const MAX_LIFETIME_SECONDS = 366 * 24 * 3600
 const MIN_TIMEOUT_MS = 30_000
 
 /** Returns the time limit of a token request in milliseconds: `--http-timeout`, but at least 30 seconds. */
-export function tokenTimeoutMs(settings: Pick<Settings, 'httpTimeoutMs'>): number {
+export function tokenRequestTimeoutMs(settings: Pick<Settings, 'httpTimeoutMs'>): number {
   return Math.max(settings.httpTimeoutMs, MIN_TIMEOUT_MS)
 }
 
@@ -102,17 +102,12 @@ export function tokenTimeoutMs(settings: Pick<Settings, 'httpTimeoutMs'>): numbe
  * @throws CliError the OAuth error of the response, exit 3, 4 or 6; `no_refresh_token`, exit 6; `service_unavailable`, exit 7,
  *   without a usable response; `redirected`, exit 7
  */
-export async function exchangeCode(io: Io, request: CodeExchange): Promise<Tokens> {
-  const { code, codeVerifier, redirectUri, requestedScope } = request
-  const fields = {
-    grant_type: 'authorization_code',
-    code,
-    redirect_uri: redirectUri,
-    code_verifier: codeVerifier,
-  }
+export async function exchangeCode(io: Io, request: CodeExchangeRequest): Promise<TokenPair> {
+  const { code, codeVerifier: code_verifier, redirectUri: redirect_uri, requestedScope } = request
+  const fields = { grant_type: 'authorization_code', code, redirect_uri, code_verifier }
   const answer = await send(io, request, fields, requestedScope).catch((error: unknown) => {
     if (!(error instanceof TransportError)) throw error
-    const { hint } = error.sent === 'no' ? transportFailure(error, request.base, 'POST') : {}
+    const { hint } = error.sent === 'no' ? noResponseError(error, request.base, 'POST') : {}
     throw exchangeFailed(error.message, { cause: error, hint })
   })
   const { status, refreshToken, access, isComplete, error, details, summary } = answer
@@ -125,7 +120,7 @@ export async function exchangeCode(io: Io, request: CodeExchange): Promise<Token
 /** Creates the exception for a code exchange without tokens and without an OAuth error. */
 function exchangeFailed(why: string, options: { status?: number; cause?: Error; hint?: string | undefined }) {
   const message = `the sign-in was approved, but the code could not be exchanged for tokens: ${why}`
-  const { hint = OAUTH_HINTS.invalid_grant } = options
+  const { hint = OAUTH_ERROR_HINTS.invalid_grant } = options
   return new CliError('service_unavailable', message, { ...options, hint })
 }
 
@@ -133,7 +128,7 @@ function exchangeFailed(why: string, options: { status?: number; cause?: Error; 
  * Sends a refresh token (RFC 6749 section 6) once, without following redirects, and classifies the outcome. Never throws: each
  * failure of the network or the service is an outcome.
  */
-export async function refresh(io: Io, request: RefreshRequest): Promise<RefreshOutcome> {
+export async function sendRefreshToken(io: Io, request: RefreshRequest): Promise<RefreshOutcome> {
   const { refreshToken, scope, grantedScope, base, beforeSend } = request
   const fields = { grant_type: 'refresh_token', refresh_token: refreshToken, ...(scope && { scope }) }
   const options = { signal: io.interrupts.signal, ...(beforeSend && { beforeSend }) }
@@ -165,10 +160,10 @@ async function send(
     headers: {
       accept: 'application/json',
       'content-type': 'application/x-www-form-urlencoded;charset=UTF-8',
-      'user-agent': userAgent(io),
+      'user-agent': formatUserAgent(io),
     },
     body: new URLSearchParams({ client_id: clientId, ...fields }).toString(),
-    timeoutMs: tokenTimeoutMs(io.settings),
+    timeoutMs: tokenRequestTimeoutMs(io.settings),
     freshConnection: true,
     ...options,
   }
@@ -207,9 +202,9 @@ function readAnswer(
   now: number,
 ) {
   const isSuccess = status >= 200 && status <= 299
-  const whole = parseObject(text)
+  const whole = parseJsonObject(text)
   const body = whole ?? (isSuccess ? completePairs(text) : undefined)
-  const { details } = parseProblem(body, { headers, text }, (said) => redactTokens(redact(said, secrets)))
+  const { details } = parseErrorBody(body, { headers, text }, (said) => redactTokens(redact(said, secrets)))
   const tokens: FoundTokens = isSuccess ? readTokens(body, scope, now) : {}
   const code = oauthErrorOf(status, body?.['error'])
   const isEmpty = text === '' && !/html|xml/i.test(headers['content-type'] ?? '')
@@ -227,7 +222,8 @@ function readAnswer(
     /** HTTP status, service message, transport failure and defect as one line, for messages. */
     summary: [said, brokenBy?.message, tokens.defect].filter(Boolean).join('; '),
     /** Milliseconds of `Retry-After`, only where the header proves that the service itself refused the request. */
-    retryAfterMs: isOwn && brokenBy === undefined ? parseRetryAfter(headers['retry-after'], now) : undefined,
+    retryAfterMs:
+      isOwn && brokenBy === undefined ? parseRetryAfterMs(headers['retry-after'], now) : undefined,
   }
 }
 
@@ -246,7 +242,7 @@ function completePairs(text: string): Record<string, unknown> | undefined {
   let depth = 0
   const pairs = [...text.matchAll(JSON_PARTS)].flatMap(([part]) => {
     depth += /^[[{]/.test(part) ? 1 : /^[\]}]/.test(part) ? -1 : 0
-    return depth === 1 ? Object.entries(parseObject(`{${part}}`) ?? {}) : []
+    return depth === 1 ? Object.entries(parseJsonObject(`{${part}}`) ?? {}) : []
   })
   return pairs.length === 0 ? undefined : Object.fromEntries(pairs)
 }

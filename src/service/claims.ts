@@ -1,6 +1,6 @@
-import { pathSegment, type RequestOptions, type ServiceClient } from './client.ts'
-import { checkFields } from './problems.ts'
-import { type ClaimRequest, DOMAIN_CLAIM, type DomainClaim } from './types.ts'
+import { encodeSegment, type RequestOptions, type ServiceClient } from './client.ts'
+import { checkFieldTypes } from './problems.ts'
+import { CLAIM_EXAMPLE, type ClaimRequest, type DomainClaim } from './types.ts'
 
 /**
  * Starts a claim (service interface, section 4.5).
@@ -22,7 +22,7 @@ export async function verifyClaim(
   domainId: string,
   options?: RequestOptions,
 ): Promise<DomainClaim> {
-  const { body } = await client.post(`/domains/${pathSegment(domainId)}/claim/verify`, undefined, options)
+  const { body } = await client.post(`/domains/${encodeSegment(domainId)}/claim/verify`, undefined, options)
   return readClaim(body)
 }
 
@@ -41,13 +41,13 @@ export async function getClaim(
   domainId: string,
   options: RequestOptions = {},
 ): Promise<DomainClaim> {
-  const { body } = await client.get(`/domains/${pathSegment(domainId)}/claim`, {}, options)
+  const { body } = await client.get(`/domains/${encodeSegment(domainId)}/claim`, {}, options)
   return readClaim(body)
 }
 
 function readClaim(body: Record<string, unknown>): DomainClaim {
   // The record's TTL may be a string or a number, so `ttl` is left out of the type check.
-  const { ttl: _, ...record } = DOMAIN_CLAIM.record
-  checkFields(body, { ...DOMAIN_CLAIM, record }, 'the claim', ['name', 'domain_id', 'status', 'record'])
+  const { ttl: _, ...record } = CLAIM_EXAMPLE.record
+  checkFieldTypes(body, { ...CLAIM_EXAMPLE, record }, 'the claim', ['name', 'domain_id', 'status', 'record'])
   return body
 }

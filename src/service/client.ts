@@ -5,12 +5,12 @@ import { getBaseUrl } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
 import { backoff, REQUEST_DELAYS } from '../timeout.ts'
-import { readJsonObject, responseError, transportFailure } from './problems.ts'
+import { noResponseError, readJsonBody, responseError } from './problems.ts'
 import { isTemporaryStatus, MAX_RETRY_AFTER_MS } from './retry.ts'
 import type { Credential } from './types.ts'
 
 /** A successful response of the service. */
-export interface ServiceAnswer {
+export interface ServiceResponse {
   /** HTTP status, 200 to 299. */
   readonly status: number
   /** The JSON object as received, with unknown fields and in the service's order. */
@@ -28,7 +28,7 @@ export interface RequestOptions {
 }
 
 /** Provides and renews the credential of a profile. */
-export interface Authorizer {
+export interface CredentialProvider {
   /** Returns the credential for a request, after renewing an expired one. @throws CliError exit 4 without a credential */
   credential(): Promise<Credential>
   /** Returns a new credential in place of one that the service refused with 401; undefined if there is none. */
@@ -40,8 +40,8 @@ type Query = Readonly<Record<string, string | number | undefined>>
 
 /** A client that sends requests with the profile's credential. Each failure is a `CliError`. */
 export interface ServiceClient {
-  get(path: string, query?: Query, options?: RequestOptions): Promise<ServiceAnswer>
-  post(path: string, body?: object, options?: RequestOptions): Promise<ServiceAnswer>
+  get(path: string, query?: Query, options?: RequestOptions): Promise<ServiceResponse>
+  post(path: string, body?: object, options?: RequestOptions): Promise<ServiceResponse>
 }
 
 /** Maximum number of attempts per request. */
@@ -57,18 +57,18 @@ const MIN_NOTICED_DELAY_MS = 3000
  * A GET is retried after network errors, 429 and 5xx, with exponential backoff and jitter; a POST only if nothing can have been
  * sent, or after a 429 or 503 with `Retry-After`. A request with its retries takes at most 45 seconds (or `--http-timeout`, if
  * longer) plus the time that `Retry-After` asks to wait. After two seconds without a response, stderr names the host. After a 401
- * the authorizer is asked once for a new credential. Redirects are not followed.
+ * the credentials is asked once for a new credential. Redirects are not followed.
  *
  * @throws CliError exit 3 if the base URL is missing or unusable
  */
-export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClient {
+export function createServiceClient(io: Io, credentials: CredentialProvider): ServiceClient {
   const { settings, clock, random, interrupts } = io
   const base = getBaseUrl(settings)
 
-  async function perform(request: ServiceRequest, options: RequestOptions = {}): Promise<ServiceAnswer> {
+  async function perform(request: ServiceRequest, options: RequestOptions = {}): Promise<ServiceResponse> {
     const { maxAttempts = MAX_ATTEMPTS, timeoutMs = Number.POSITIVE_INFINITY } = options
     const signal = options.signal ?? interrupts.signal
-    let credential = await authorizer.credential()
+    let credential = await credentials.credential()
     let isRenewed = false
     // Start the time limit only after `credential()`, which may renew the access token: a slow renewal must not shorten the
     // request.
@@ -83,7 +83,7 @@ export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClie
       if (failure.status === 401 && !isRenewed) {
         isRenewed = true
         const begun = clock.monotonic()
-        const other = await authorizer.replaceRefused(credential)
+        const other = await credentials.replaceRefused(credential)
         end += clock.monotonic() - begun
         if (other !== undefined) {
           credential = other
@@ -109,7 +109,7 @@ export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClie
     credential: Credential,
     timeoutMs: number,
     signal: AbortSignal,
-  ): Promise<ServiceAnswer | CliError> {
+  ): Promise<ServiceResponse | CliError> {
     const url = appendPath(base, path)
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined && value !== '') url.searchParams.set(name, String(value))
@@ -121,7 +121,7 @@ export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClie
         headers: {
           accept: 'application/json',
           authorization: `Bearer ${credential.value}`,
-          'user-agent': userAgent(io),
+          'user-agent': formatUserAgent(io),
           ...(body === undefined ? {} : { 'content-type': 'application/json' }),
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -129,13 +129,13 @@ export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClie
         signal,
       })
       const { status } = response
-      if (status >= 200 && status < 300) return { status, body: readJsonObject(response, [credential.value]) }
+      if (status >= 200 && status < 300) return { status, body: readJsonBody(response, [credential.value]) }
       signal.throwIfAborted()
       return responseError(response, { method, path }, base, credential, io)
     } catch (error) {
       signal.throwIfAborted()
       if (!(error instanceof TransportError)) throw error
-      return transportFailure(error, url, method)
+      return noResponseError(error, url, method)
     }
   }
 
@@ -171,7 +171,7 @@ function mayRetry({ status = 0, retryAfterMs, cause }: CliError, method: HttpReq
  * @throws CliError `usage`, exit 2, for "", "." and "..", which would change the path even if percent-encoded, and for half of a
  *   surrogate pair, which has no encoding
  */
-export function pathSegment(id: string): string {
+export function encodeSegment(id: string): string {
   const trimmed = id.trim()
   if (['', '.', '..'].includes(trimmed) || /\p{Cs}/u.test(trimmed))
     throw usageError(`${JSON.stringify(id)} is not an id`, 'copy the id from a list')
@@ -179,6 +179,6 @@ export function pathSegment(id: string): string {
 }
 
 /** Returns the value of the `User-Agent` header. */
-export function userAgent({ program, platform }: Pick<Io, 'program' | 'platform'>): string {
+export function formatUserAgent({ program, platform }: Pick<Io, 'program' | 'platform'>): string {
   return `mailclaim/${program.version} (node ${process.versions.node}; ${platform})`
 }

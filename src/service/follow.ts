@@ -3,10 +3,10 @@ import { CliError, type ErrorCode, Exit, InterruptedError } from '../errors.ts'
 import { formatDuration } from '../terminal/time.ts'
 import { backoff, type Deadline, type Delays, stepTimeout } from '../timeout.ts'
 import type { RequestOptions } from './client.ts'
-import { MismatchError } from './problems.ts'
+import { WrongResourceError } from './problems.ts'
 
 /** State of a followed resource (a claim or an import) in one response. */
-export interface Snapshot {
+export interface ResourceState {
   readonly status: string
   /** Further text whose change is reported, such as counts of contacts. */
   readonly details?: string
@@ -29,7 +29,7 @@ export interface FollowOptions<T> {
   readonly deadline: Deadline
   /** Requests the resource once. */
   readonly fetch: (options: RequestOptions) => Promise<T>
-  readonly describe: (value: T) => Snapshot
+  readonly describe: (value: T) => ResourceState
   /** Delays between requests, each 1.5 times the previous one; the first `steady` delays are equal. */
   readonly delays: Delays & { readonly steady?: number }
   /** Resource from an earlier response. With a known resource, even the first request may fail without ending the watch. */
@@ -60,14 +60,14 @@ export async function* followResource<T extends object>(
   { fetch, describe, delays, known, timeout, deadline }: FollowOptions<T>,
   { clock, random, interrupts }: Pick<Context, 'clock' | 'random' | 'interrupts'>,
 ): AsyncGenerator<FollowEvent<T>, { readonly value: T; readonly error?: CliError | undefined }, void> {
-  const news = createNewsFilter(clock)
+  const news = createMessageThrottle(clock)
   let last = known && { value: known, seen: describe(known), at: clock.monotonic() }
 
   for (let requests = 1; ; requests++) {
     const once = last === undefined ? {} : { maxAttempts: 1 }
     const answer = await fetch({ ...once, timeoutMs: stepTimeout(deadline) }).catch((error: unknown) => {
       interrupts.signal.throwIfAborted()
-      if (!(error instanceof CliError) || error instanceof MismatchError) throw error
+      if (!(error instanceof CliError) || error instanceof WrongResourceError) throw error
       if (error.exit !== Exit.unavailable) throw error
       return error
     })
@@ -119,7 +119,7 @@ const HEARTBEAT_MS = 60_000
  * @returns a function that takes the state and a message, and returns the message if the state is new, or the message with the
  *   elapsed time if the state hasn't changed for a minute, else undefined
  */
-export function createNewsFilter(clock: Pick<Context['clock'], 'monotonic'>) {
+export function createMessageThrottle(clock: Pick<Context['clock'], 'monotonic'>) {
   const started = clock.monotonic()
   let last: { state: string; at: number } | undefined
   return (state: string, message: string): string | undefined => {
@@ -135,7 +135,7 @@ export function createNewsFilter(clock: Pick<Context['clock'], 'monotonic'>) {
  * Passes each event of a generator to `show`, one at a time, and returns the generator's return value. If an interrupt ends the
  * generator, adds the hint how to continue to the error.
  */
-export async function consume<Event, Result>(
+export async function showEvents<Event, Result>(
   events: AsyncGenerator<Event, Result, void>,
   show: (event: Event) => Promise<void> | undefined,
 ): Promise<Result> {

@@ -1,11 +1,11 @@
 import { CliError } from '../errors.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
-import { pathSegment, type RequestOptions, type ServiceClient } from './client.ts'
-import { checkFields, MismatchError, nameOfType, unexpectedAnswer } from './problems.ts'
+import { encodeSegment, type RequestOptions, type ServiceClient } from './client.ts'
+import { checkFieldTypes, describeJsonType, unexpectedResponse, WrongResourceError } from './problems.ts'
 import {
-  CONTACT_IMPORT,
   type ContactImport,
   type Grant,
+  IMPORT_EXAMPLE,
   type ImportStatus,
   type ListEnvelope,
 } from './types.ts'
@@ -14,22 +14,22 @@ import {
 const MAX_PAGE_SIZE = 100
 
 /** The query of one page request (service interface, section 2.3): at most one of `after` and `before`, each an item's id. */
-export interface Cursor {
+export interface PageQuery {
   readonly limit: number
   readonly after?: string | undefined
   readonly before?: string | undefined
 }
 
 /** Requests one page of a list. */
-export type PageFetcher<T> = (cursor: Cursor, signal?: AbortSignal) => Promise<ListEnvelope<T>>
+export type PageFetcher<T> = (cursor: PageQuery, signal?: AbortSignal) => Promise<ListEnvelope<T>>
 
 /** Returns a function that requests pages of the team's grants, including revoked grants (service interface, section 4.2). */
-export function grantFetcher(client: ServiceClient): PageFetcher<Grant> {
-  return (cursor, signal) => listPage<Grant>(client, '/oauth/grants', { ...cursor }, signal)
+export function createGrantFetcher(client: ServiceClient): PageFetcher<Grant> {
+  return (query, signal) => requestPage(client, '/oauth/grants', { ...query }, signal)
 }
 
 /** Checks a credential by listing one grant: the cheapest request that needs a credential and changes nothing. */
-export async function tryCredential(client: ServiceClient): Promise<void> {
+export async function verifyCredential(client: ServiceClient): Promise<void> {
   await client.get('/oauth/grants', { limit: 1 })
 }
 
@@ -37,9 +37,11 @@ export async function tryCredential(client: ServiceClient): Promise<void> {
  * Returns a function that requests pages of contact imports, filtered by the service if a status is given (service interface,
  * section 4.3).
  */
-export function importFetcher(client: ServiceClient, status?: ImportStatus): PageFetcher<ContactImport> {
-  return (cursor, signal) =>
-    listPage<ContactImport>(client, '/contacts/imports', { ...cursor, status }, signal)
+export function createImportFetcher(
+  client: ServiceClient,
+  status?: ImportStatus,
+): PageFetcher<ContactImport> {
+  return (query, signal) => requestPage(client, '/contacts/imports', { ...query, status }, signal)
 }
 
 /**
@@ -52,12 +54,12 @@ export async function getImport(
   id: string,
   options?: RequestOptions,
 ): Promise<ContactImport> {
-  const { body } = await client.get(`/contacts/imports/${pathSegment(id)}`, {}, options)
-  checkFields(body, CONTACT_IMPORT, 'the import', ['id', 'status', 'counts'])
+  const { body } = await client.get(`/contacts/imports/${encodeSegment(id)}`, {}, options)
+  checkFieldTypes(body, IMPORT_EXAMPLE, 'the import', ['id', 'status', 'counts'])
   const found = body as ContactImport
   const asked = id.trim()
   if (found.id != null && found.id.toLowerCase() !== asked.toLowerCase())
-    throw new MismatchError(`asked for import ${JSON.stringify(asked)}, got ${JSON.stringify(found.id)}`)
+    throw new WrongResourceError(`asked for import ${JSON.stringify(asked)}, got ${JSON.stringify(found.id)}`)
   return found
 }
 
@@ -66,18 +68,18 @@ export async function getImport(
  *
  * @throws CliError exit 7 for an unusable page
  */
-async function listPage<T>(
+async function requestPage<T>(
   client: ServiceClient,
   path: string,
   query: Readonly<Record<string, string | number | undefined>>,
   signal: AbortSignal | undefined,
 ): Promise<ListEnvelope<T>> {
   const { body } = await client.get(path, query, signal === undefined ? {} : { signal })
-  checkFields(body, { data: [], has_more: true }, 'the list', ['data'])
+  checkFieldTypes(body, { data: [], has_more: true }, 'the list', ['data'])
   const data = body['data'] as unknown[]
   const odd = data.find((item) => typeof item !== 'object' || item === null || Array.isArray(item))
   if (odd !== undefined)
-    throw unexpectedAnswer(`an item of the list should be an object, but is ${nameOfType(odd)}`)
+    throw unexpectedResponse(`an item of the list should be an object, but is ${describeJsonType(odd)}`)
   // If the service omits `has_more`, assume more items after a full page: a superfluous request is harmless, but stopping early
   // would lose items.
   const more = body['has_more'] ?? data.length === query['limit']
@@ -85,7 +87,7 @@ async function listPage<T>(
 }
 
 /** The part of a list to read. With `before`, only the page in front of that item: at most 100 items. */
-export interface ListRange<T> extends Pick<Cursor, 'after' | 'before'> {
+export interface ListRange<T> extends Pick<PageQuery, 'after' | 'before'> {
   /** Maximum number of items in all; undefined for all items. */
   readonly limit?: number | undefined
   /** Local filter, for lists that the service can't filter; `limit` counts the items that pass the filter. */
@@ -108,7 +110,7 @@ export interface ListPage<T> {
  * @param interrupt cancels the requests
  * @throws CliError `no_progress`, exit 7, if `has_more` is true but no new items come
  */
-export async function* readPages<T extends { readonly id?: string | null }>(
+export async function* readListPages<T extends { readonly id?: string | null }>(
   fetchPage: PageFetcher<T>,
   { limit = Number.POSITIVE_INFINITY, after, before, filter }: ListRange<T>,
   interrupt: AbortSignal,
@@ -119,7 +121,7 @@ export async function* readPages<T extends { readonly id?: string | null }>(
   const seen = new Set(after === undefined ? [] : [after])
   let left = limit
   // With a local filter, the number of items to look through is unknown, so pages have the maximum size.
-  const ask = (place: Omit<Cursor, 'limit'>) =>
+  const ask = (place: Omit<PageQuery, 'limit'>) =>
     fetchPage({ limit: filter ? MAX_PAGE_SIZE : Math.min(left, MAX_PAGE_SIZE), ...place }, signal)
   const askForNext = async ({ data }: ListEnvelope<T>) => ask({ after: nextCursor(data, seen) })
   let asked: Promise<ListEnvelope<T>> | undefined = ask({ after, before })
@@ -147,7 +149,7 @@ export async function* readPages<T extends { readonly id?: string | null }>(
 function nextCursor(data: readonly { readonly id?: string | null }[], seen: Set<string>): string {
   const last = data.at(-1)
   if (last === undefined) throw noProgress('sent an empty page')
-  const id = itemId(last)
+  const id = readItemId(last)
   if (id === undefined) throw noProgress('its last item has no id to go on from')
   if (seen.has(id)) throw noProgress(`came back to ${sanitizeLine(id)}`)
   seen.add(id)
@@ -160,6 +162,6 @@ function noProgress(what: string): CliError {
 }
 
 /** Returns an item's id for use as a cursor; undefined if the id is missing, empty or no string. */
-export function itemId({ id }: { readonly id?: unknown }): string | undefined {
+export function readItemId({ id }: { readonly id?: unknown }): string | undefined {
   return typeof id === 'string' && id !== '' ? id : undefined
 }

@@ -1,7 +1,7 @@
 import type { Clock, HttpRequest, HttpResponse, HttpTransport } from '../context.ts'
 import { createLimiter } from '../limiter.ts'
 import { backoff } from '../timeout.ts'
-import { MAX_RETRY_AFTER_MS, parseRetryAfter } from './retry.ts'
+import { MAX_RETRY_AFTER_MS, parseRetryAfterMs } from './retry.ts'
 
 /** Milliseconds of the first and the longest pause after a 429 without `Retry-After`; each pause holds for all requests. */
 const PAUSES = { first: 1000, max: 30_000, jitter: 0 } as const
@@ -22,7 +22,7 @@ interface Refusal {
  * request whose `timeoutMs` is shorter than the pause gets the refusal at once. After five minutes of refusals no request waits.
  * A request with `beforeSend` (a token refresh) never waits, because its sender holds the session's lock.
  */
-export function paceRequests(
+export function createPacingTransport(
   http: HttpTransport,
   clock: Pick<Clock, 'monotonic' | 'now' | 'sleep'>,
   { concurrent }: { readonly concurrent: number },
@@ -33,7 +33,7 @@ export function paceRequests(
   /** Updates the shared pause from a response. @returns whether the request has to be sent again */
   function updatePause(response: HttpResponse, sentAt: number): boolean {
     const { status, headers } = response
-    const asked = parseRetryAfter(headers['retry-after'], clock.now())
+    const asked = parseRetryAfterMs(headers['retry-after'], clock.now())
     if (status !== 429 && (status !== 503 || asked === undefined)) {
       refusal = undefined
       return false
@@ -44,12 +44,8 @@ export function paceRequests(
     // begins a new pause, which is longer.
     const isNew = sentAt >= until
     const pauseMs = asked || (isNew ? backoff(pauses + 1, PAUSES) : 0)
-    refusal = {
-      since,
-      until: Math.max(until, clock.monotonic() + pauseMs),
-      pauses: pauses + (isNew ? 1 : 0),
-      response,
-    }
+    const end = Math.max(until, clock.monotonic() + pauseMs)
+    refusal = { since, until: end, pauses: pauses + (isNew ? 1 : 0), response }
     return status === 429
   }
 

@@ -6,7 +6,7 @@ import type { Io } from '../terminal/io.ts'
 import { redact } from '../terminal/redact.ts'
 import { clip, excerpt, sanitizeLine } from '../terminal/sanitize.ts'
 import { formatDuration, relativeTime } from '../terminal/time.ts'
-import { isTemporaryStatus, parseRetryAfter } from './retry.ts'
+import { isTemporaryStatus, parseRetryAfterMs } from './retry.ts'
 import type { Credential } from './types.ts'
 
 /** Maximum number of characters of a response that are processed for a quotation. */
@@ -18,7 +18,7 @@ const MAX_QUOTED_LENGTH = 64 * 1024
 const MAX_DEPTH = 100
 
 /** Creates the exception for a response that doesn't match the interface: `unexpected_answer`, exit 7. */
-export function unexpectedAnswer(what: string, status?: number): CliError {
+export function unexpectedResponse(what: string, status?: number): CliError {
   return new CliError('unexpected_answer', `unexpected response: ${what}`, {
     status,
     hint: 'check the base URL and any proxy in between',
@@ -28,15 +28,15 @@ export function unexpectedAnswer(what: string, status?: number): CliError {
 /**
  * A response about another resource than the requested one. A retry would get the same response, so polling ends with this error.
  */
-export class MismatchError extends CliError {
+export class WrongResourceError extends CliError {
   constructor(what: string) {
-    const { code, message, hint } = unexpectedAnswer(what)
+    const { code, message, hint } = unexpectedResponse(what)
     super(code, message, { hint })
   }
 }
 
 /** Parses a JSON object; returns undefined for any other text. */
-export function parseObject(text: string): Record<string, unknown> | undefined {
+export function parseJsonObject(text: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text)
     return isObject(value) ? value : undefined
@@ -55,19 +55,19 @@ function isObject(value: unknown): value is Record<string, unknown> {
  * @param secrets texts that messages leave out
  * @throws CliError `unexpected_answer`, exit 7; `brokenBy` of the response
  */
-export function readJsonObject(
+export function readJsonBody(
   { status, headers, text, brokenBy }: HttpResponse,
   secrets: readonly string[],
 ): Record<string, unknown> {
   if (brokenBy !== undefined) throw brokenBy
-  if (text.trim() === '') throw unexpectedAnswer('it is empty', status)
-  const object = parseObject(text)
+  if (text.trim() === '') throw unexpectedResponse('it is empty', status)
+  const object = parseJsonObject(text)
   if (object === undefined) {
     const start = excerpt(redact(text.slice(0, MAX_QUOTED_LENGTH), secrets), 120)
-    throw unexpectedAnswer(unreadableBody(headers, text) ?? `it is not a JSON object: ${start}`, status)
+    throw unexpectedResponse(unreadableBody(headers, text) ?? `it is not a JSON object: ${start}`, status)
   }
   if (isDeeperThan(MAX_DEPTH, object))
-    throw unexpectedAnswer(`it has objects inside of each other, over ${MAX_DEPTH} levels deep`, status)
+    throw unexpectedResponse(`it has objects inside of each other, over ${MAX_DEPTH} levels deep`, status)
   return object
 }
 
@@ -91,26 +91,26 @@ function isDeeperThan(levels: number, value: unknown): boolean {
  *   status 200
  * @throws CliError `unexpected_answer`, exit 7, with the expected and the actual type
  */
-export function checkFields(
+export function checkFieldTypes(
   object: Record<string, unknown>,
   example: object,
   where: string,
   anyOf?: readonly string[],
 ): void {
   if (anyOf?.every((name) => (object[name] ?? null) === null))
-    throw unexpectedAnswer(`${where} has none of the fields ${anyOf.join(', ')}`)
+    throw unexpectedResponse(`${where} has none of the fields ${anyOf.join(', ')}`)
   for (const [name, value] of Object.entries(example)) {
-    const [expected, actual] = [nameOfType(value), nameOfType(object[name] ?? null)]
+    const [expected, actual] = [describeJsonType(value), describeJsonType(object[name] ?? null)]
     if (actual === 'null') continue
     if (actual !== expected)
-      throw unexpectedAnswer(`"${name}" of ${where} should be ${expected}, but is ${actual}`)
+      throw unexpectedResponse(`"${name}" of ${where} should be ${expected}, but is ${actual}`)
     if (actual === 'an object')
-      checkFields(object[name] as Record<string, unknown>, value, `the ${name} of ${where}`)
+      checkFieldTypes(object[name] as Record<string, unknown>, value, `the ${name} of ${where}`)
   }
 }
 
 /** Returns the name of a JSON value's type with its article, such as "an array". */
-export function nameOfType(value: unknown): string {
+export function describeJsonType(value: unknown): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'an array'
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`
@@ -123,7 +123,7 @@ export function nameOfType(value: unknown): string {
  * @param body the response's JSON object; undefined if the text is anything else
  * @param clean removes secrets from a text
  */
-export function parseProblem(
+export function parseErrorBody(
   body: Record<string, unknown> | undefined,
   { headers, text: whole }: Pick<HttpResponse, 'headers' | 'text'>,
   clean: (text: string) => string,
@@ -163,9 +163,9 @@ export function responseError(
   { clock, settings }: Pick<Io, 'clock' | 'settings'>,
 ): CliError {
   const { status, headers, text } = response
-  const object = parseObject(text)
-  const { name = '', details } = parseProblem(object, response, (said) => redact(said, [credential.value]))
-  const retryAfterMs = parseRetryAfter(headers['retry-after'], clock.now())
+  const object = parseJsonObject(text)
+  const { name = '', details } = parseErrorBody(object, response, (said) => redact(said, [credential.value]))
+  const retryAfterMs = parseRetryAfterMs(headers['retry-after'], clock.now())
   // Scripts compare the code in JSON errors: a permanent refusal has the service's own error name, if the name looks like a code.
   const isNamed = status !== 401 && !isTemporaryStatus(status) && /^[a-z][a-z0-9_]{1,63}$/.test(name)
   const options = { status, retryAfterMs, shownCode: isNamed ? name : undefined }
@@ -178,7 +178,7 @@ export function responseError(
     const what = `the service refused ${sent} (401)`
     const login = addProfileFlag('mailclaim login', settings.profile.value)
     if (credential.kind !== 'api_key') return failure('credential_refused', what, `sign in again: ${login}`)
-    const end = readJwtExpiry(credential.value)
+    const end = readJwtExpiryMs(credential.value)
     if (end === undefined) return failure('credential_refused', what, 'check the API key')
     const when = `${end <= clock.now() ? 'expired' : 'expires'} ${relativeTime(end, clock.now())}`
     const hint = 'get another where the session is: mailclaim auth token'
@@ -228,9 +228,9 @@ export function redirectError(response: HttpResponse, request: string, secrets: 
 }
 
 /** Returns the expiry of a JWT in milliseconds since 1970; undefined without an `exp` claim (RFC 7519 section 4.1.4). */
-export function readJwtExpiry(text: string): number | undefined {
+export function readJwtExpiryMs(text: string): number | undefined {
   const [, claims = '', signature] = text.split('.')
-  const end = parseObject(Buffer.from(claims, 'base64url').toString())?.['exp']
+  const end = parseJsonObject(Buffer.from(claims, 'base64url').toString())?.['exp']
   return signature !== undefined && typeof end === 'number' ? end * 1000 : undefined
 }
 
@@ -246,7 +246,7 @@ export const TRANSPORT_HINTS: Partial<Record<TransportError['kind'], string>> = 
 }
 
 /** Creates the exception for a request without a response: `timeout` or `unreachable`, exit 7. */
-export function transportFailure(error: TransportError, url: URL, method: string): CliError {
+export function noResponseError(error: TransportError, url: URL, method: string): CliError {
   const isLost = method === 'POST' && error.sent === 'maybe'
   const hint = isLost ? MAY_BE_DONE : (TRANSPORT_HINTS[error.kind] ?? 'check the base URL and the network')
   const code = error.kind === 'timeout' ? 'timeout' : 'unreachable'

@@ -5,7 +5,7 @@ import Pool from 'undici/lib/dispatcher/pool.js'
 import ProxyAgent from 'undici/lib/dispatcher/proxy-agent.js'
 import { type Environment, TransportError } from '../context.ts'
 import { isLoopback } from '../settings/addresses.ts'
-import { classifyError } from './transport-errors.ts'
+import { classifyHttpError } from './transport-errors.ts'
 
 /**
  * Milliseconds that a proxy may take to open a tunnel; less than the connect timeout, so that a silent proxy is named as the
@@ -18,7 +18,7 @@ export type ProxySettings = Pick<Environment, 'httpsProxy' | 'noProxy'>
 
 /**
  * Returns the URL of the proxy for a request; undefined for a direct connection. The URL isn't validated here;
- * `tunnelThroughProxy` rejects an invalid one. Loopback addresses are never proxied, because a proxy would connect to its own
+ * `createProxyAgent` rejects an invalid one. Loopback addresses are never proxied, because a proxy would connect to its own
  * machine; so plain HTTP, which only loopback addresses may use, never goes through a proxy.
  */
 export function proxyUrlFor(url: URL, { httpsProxy, noProxy }: ProxySettings): string | undefined {
@@ -35,7 +35,7 @@ export function proxyUrlFor(url: URL, { httpsProxy, noProxy }: ProxySettings): s
  * @param connection options for the connections to the proxy and through the tunnel
  * @throws TransportError of kind `proxy` for an unusable URL
  */
-export function tunnelThroughProxy(
+export function createProxyAgent(
   proxy: string,
   connection: object,
   options: Omit<ProxyAgent.Options, 'uri'>,
@@ -64,7 +64,7 @@ export function tunnelThroughProxy(
 class TunnelPool extends Pool {
   override async connect(options: Dispatcher.ConnectOptions): Promise<Dispatcher.ConnectData> {
     const tunnel = await connect.call(this, options).catch((error: unknown) => {
-      const { kind, message } = classifyError(error, 'no', 'proxy')
+      const { kind, message } = classifyHttpError(error, 'no', 'proxy')
       throw proxyError(message, error, kind === 'untrusted' || kind === 'dated' ? kind : 'proxy')
     })
     if (tunnel.statusCode >= 200 && tunnel.statusCode <= 299) return { ...tunnel, statusCode: 200 }

@@ -15,7 +15,7 @@ export function isTemporaryStatus(status: number): boolean {
  * @param now milliseconds since 1970
  * @returns milliseconds to wait, never negative; undefined if the header is missing or invalid
  */
-export function parseRetryAfter(value: string | undefined, now: number): number | undefined {
+export function parseRetryAfterMs(value: string | undefined, now: number): number | undefined {
   const text = value?.trim()
   if (text === undefined || text === '') return undefined
   if (/^\d+(\.\d+)?$/.test(text)) return Number(text) * 1000

@@ -53,7 +53,7 @@ const ERRORS: readonly (readonly [pattern: RegExp, kind: TransportError['kind'],
  *
  * @param peer the other end of the connection, named in the message
  */
-export function classifyError(
+export function classifyHttpError(
   error: unknown,
   sent: TransportError['sent'],
   peer: 'server' | 'proxy' = 'server',

@@ -3,9 +3,9 @@ import type { Dispatcher } from 'undici'
 import Agent from 'undici/lib/dispatcher/agent.js'
 import { type HttpRequest, type HttpResponse, type HttpTransport, TransportError } from '../context.ts'
 import { formatDuration } from '../terminal/time.ts'
-import { unexpectedAnswer } from './problems.ts'
-import { type ProxySettings, proxyUrlFor, tunnelThroughProxy } from './proxy.ts'
-import { classifyError } from './transport-errors.ts'
+import { unexpectedResponse } from './problems.ts'
+import { createProxyAgent, type ProxySettings, proxyUrlFor } from './proxy.ts'
+import { classifyHttpError } from './transport-errors.ts'
 
 /** Milliseconds for which a connection is kept alive; less than servers allow, so that no request meets a closing connection. */
 const KEEP_ALIVE_MS = 4000
@@ -43,7 +43,7 @@ export function createTransport(proxies: ProxySettings): HttpTransport {
       pipelining: freshConnection ? 0 : 1,
     }
     const created =
-      proxy === undefined ? new Agent({ ...options, connect }) : tunnelThroughProxy(proxy, connect, options)
+      proxy === undefined ? new Agent({ ...options, connect }) : createProxyAgent(proxy, connect, options)
     dispatchers.set(name, created)
     return created
   }
@@ -164,16 +164,16 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
         arrivals++
         size += piece.length
         if (size > MAX_BODY_MIB * 1024 * 1024)
-          end(unexpectedAnswer(`it is larger than ${MAX_BODY_MIB} MiB`, head?.status))
+          end(unexpectedResponse(`it is larger than ${MAX_BODY_MIB} MiB`, head?.status))
         else pieces.push(piece)
       },
       onResponseEnd: () => end(),
-      onResponseError: (_controller, error) => end(classifyError(error, sent)),
+      onResponseError: (_controller, error) => end(classifyHttpError(error, sent)),
     }
     try {
       dispatcher.dispatch(options, handler)
     } catch (error) {
-      end(classifyError(error, sent))
+      end(classifyHttpError(error, sent))
     }
   })
 }

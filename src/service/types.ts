@@ -12,7 +12,7 @@ type Received<Example> = {
 }
 
 /** Example of an OAuth grant with every field, from which its type and its `--fields` names are derived. */
-export const GRANT = {
+export const GRANT_EXAMPLE = {
   id: '9b2f6a51-0d4e-4c37-8f0e-3a1d5c7b9e21',
   client_id: '430eed87-632a-4ea6-90db-0aace67ec228',
   client: { name: 'Mail editor', logo_uri: 'https://editor.example/logo.png' },
@@ -22,14 +22,14 @@ export const GRANT = {
   revoked_at: '2026-06-01 10:00:00.000000+00',
   revoked_reason: 'revoked_from_api',
 }
-export type Grant = Received<typeof GRANT>
-export const GRANT_FIELDS = fieldsOf(GRANT)
+export type Grant = Received<typeof GRANT_EXAMPLE>
+export const GRANT_FIELDS = fieldNamesOf(GRANT_EXAMPLE)
 
 export const IMPORT_STATUSES = ['queued', 'in_progress', 'completed', 'failed'] as const
 export type ImportStatus = (typeof IMPORT_STATUSES)[number]
 
 /** Example of a contact import with every field, from which its type, its `--fields` names and its type check are derived. */
-export const CONTACT_IMPORT = {
+export const IMPORT_EXAMPLE = {
   object: 'contact_import',
   id: '479e3145-dd38-4932-8c0c-e58b548c9e76',
   /** One of `IMPORT_STATUSES`, or a status that a later version of the service adds. */
@@ -38,11 +38,11 @@ export const CONTACT_IMPORT = {
   completed_at: '2026-05-12 09:15:41.002913+00',
   counts: { total: 1200, created: 1000, updated: 150, skipped: 40, failed: 10 },
 }
-export type ContactImport = Received<typeof CONTACT_IMPORT>
-export const IMPORT_FIELDS = fieldsOf(CONTACT_IMPORT)
+export type ContactImport = Received<typeof IMPORT_EXAMPLE>
+export const IMPORT_FIELDS = fieldNamesOf(IMPORT_EXAMPLE)
 
 /** Example of a domain claim, with every field. */
-export const DOMAIN_CLAIM = {
+export const CLAIM_EXAMPLE = {
   object: 'domain_claim',
   id: '0f3c2a8e-5b1d-4e6f-9a7c-8d2b4c6e1f30',
   name: 'example.com',
@@ -60,19 +60,19 @@ export const DOMAIN_CLAIM = {
   created_at: '2026-05-12 09:14:03.120481+00',
   expires_at: '2026-05-19 09:14:03.120481+00',
 }
-export type DomainClaim = Received<typeof DOMAIN_CLAIM>
-export const CLAIM_FIELDS = fieldsOf(DOMAIN_CLAIM)
+export type DomainClaim = Received<typeof CLAIM_EXAMPLE>
+export const CLAIM_FIELDS = fieldNamesOf(CLAIM_EXAMPLE)
 
 /** Returns the names of an example's fields for `--fields`, nested ones with a dot, such as `record.value`. */
-function fieldsOf(example: object): string[] {
+function fieldNamesOf(example: object): string[] {
   return Object.entries(example).flatMap(([name, value]) =>
     typeof value === 'object' && !Array.isArray(value)
-      ? fieldsOf(value).map((inner) => `${name}.${inner}`)
+      ? fieldNamesOf(value).map((inner) => `${name}.${inner}`)
       : [name],
   )
 }
 
-export const REGIONS = ['us-east-1', 'eu-west-1', 'sa-east-1', 'ap-northeast-1'] as const
+export const CLAIM_REGIONS = ['us-east-1', 'eu-west-1', 'sa-east-1', 'ap-northeast-1'] as const
 
 /** The body of a request to create a claim (service interface, section 4.5). */
 export interface ClaimRequest {

@@ -1,5 +1,5 @@
 import { CliError, type ErrorCode, Exit } from '../errors.ts'
-import { readJwtExpiry } from '../service/problems.ts'
+import { readJwtExpiryMs } from '../service/problems.ts'
 import { usesSharedStore } from '../settings/settings.ts'
 import { isLocked } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
@@ -83,7 +83,7 @@ export async function describeSession(
  * @throws CliError `credential_refused`, exit 4
  */
 function requireUnexpired(value: string, { clock }: Io): void {
-  const end = readJwtExpiry(value)
+  const end = readJwtExpiryMs(value)
   if (end === undefined || end > clock.now()) return
   const message = `the access token in MAILCLAIM_API_KEY expired ${relativeTime(end, clock.now())}`
   const hint = 'get another where the session is: mailclaim auth token'

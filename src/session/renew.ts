@@ -1,6 +1,11 @@
 import { join } from 'node:path'
 import { CliError, usageError } from '../errors.ts'
-import { type AccessToken, type RefreshOutcome, refresh, tokenTimeoutMs } from '../oauth/token-endpoint.ts'
+import {
+  type AccessToken,
+  type RefreshOutcome,
+  sendRefreshToken,
+  tokenRequestTimeoutMs,
+} from '../oauth/token-endpoint.ts'
 import { parseBaseUrl } from '../settings/addresses.ts'
 import { addProfileFlag } from '../settings/profiles.ts'
 import { removeDurable } from '../storage/atomic-file.ts'
@@ -209,7 +214,7 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
  */
 export function lockOptions(io: Io, { disk }: ProfileFiles) {
   return {
-    timeoutMs: tokenTimeoutMs(io.settings) + RETRY_LIMIT_MS + STORE_LIMIT_MS,
+    timeoutMs: tokenRequestTimeoutMs(io.settings) + RETRY_LIMIT_MS + STORE_LIMIT_MS,
     disk,
     onWait: () => io.say('Waiting for another mailclaim, which is using this session …'),
   }
@@ -328,7 +333,7 @@ export async function sendToken(
   makeNote: () => Reservation,
 ): Promise<RefreshOutcome & { readonly note: Reservation | undefined }> {
   const made: Reservation[] = []
-  const request = refresh(io, {
+  const request = sendRefreshToken(io, {
     base: parseBaseUrl(session.service ?? '', 'the service of the session'),
     clientId: session.client ?? '',
     refreshToken,

@@ -21,12 +21,8 @@ async function listen(options: { uri?: string; page?: CallbackPage } = {}) {
     },
   })
   onTestFinished(() => server.close())
-  return {
-    server,
-    received,
-    port: Number(new URL(server.redirectUri).port),
-    url: new URL(server.redirectUri),
-  }
+  const url = new URL(server.redirectUri)
+  return { server, received, port: Number(url.port), url }
 }
 
 interface Answer {

@@ -3,7 +3,7 @@ import { type HttpRequest, TransportError } from '../../src/context.ts'
 import { Exit } from '../../src/errors.ts'
 import { type LoginOptions, login } from '../../src/oauth/login.ts'
 import { parseRedirectUri } from '../../src/oauth/redirect.ts'
-import type { CodeExchange } from '../../src/oauth/token-endpoint.ts'
+import type { CodeExchangeRequest } from '../../src/oauth/token-endpoint.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import {
   createFakeClock,
@@ -35,7 +35,7 @@ function patientClock(): FakeClock & { strike(): void } {
 
 interface Begun {
   readonly metadata?: Record<string, unknown> | 'html'
-  readonly exchange?: (code: CodeExchange) => Promise<string>
+  readonly exchange?: (code: CodeExchangeRequest) => Promise<string>
   readonly options?: Partial<LoginOptions>
   readonly context?: FakeContextOptions
   readonly made?: (context: ReturnType<typeof createFakeContext>) => void
@@ -60,7 +60,7 @@ async function begin({
   })
   made(context)
   const ignored: string[] = []
-  const received: CodeExchange[] = []
+  const received: CodeExchangeRequest[] = []
   let address = (_url: string) => {}
   const ready = new Promise<string>((resolve) => {
     address = resolve

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { parsePaste, readPastes } from '../../src/oauth/paste.ts'
+import { parsePastedRedirect, readPastes } from '../../src/oauth/paste.ts'
 import { createFakeClock } from '../fake-context.ts'
 
 const STATE = 'xyz_State-of-43-characters-AAAAAAAAAAAAAAAAA'
@@ -12,7 +12,7 @@ const encoded = encodeURIComponent
 
 /** The code that a paste gives, or what is wrong with the paste. */
 function codeIn(text: string): string | null | undefined {
-  const found = parsePaste(text, text, expected)
+  const found = parsePastedRedirect(text, text, expected)
   if (!(found instanceof URLSearchParams)) return found instanceof Error ? found.message : found
   expect(found.get('state')).toBe(STATE)
   return found.get('code')
@@ -72,7 +72,7 @@ describe('a pasted redirect', () => {
     'a complete address that is pasted after the line %s is accepted',
     (before) => {
       const fresh = `${CODE_FIRST}\n`
-      expect(parsePaste(`${before}\n${fresh}`, fresh, expected)).toEqual(
+      expect(parsePastedRedirect(`${before}\n${fresh}`, fresh, expected)).toEqual(
         new URLSearchParams({ code: 'c/1', state: STATE }),
       )
     },
@@ -102,7 +102,7 @@ describe('a pasted redirect', () => {
           const whole = form(text)
           const places = [...new Set(breaks.filter((at) => at < whole.length))].sort((a, b) => b - a)
           const broken = places.reduce((left, at) => `${left.slice(0, at)}${gap}${left.slice(at)}`, whole)
-          const found = parsePaste(`${broken}\n`, `${broken}\n`, expected)
+          const found = parsePastedRedirect(`${broken}\n`, `${broken}\n`, expected)
           if (found instanceof URLSearchParams) expect(found.get('code')).toBe(value)
           if (places.length === 0 && !text.endsWith('.')) expect(found).toBeInstanceOf(URLSearchParams)
         },
@@ -120,7 +120,7 @@ describe('a pasted redirect', () => {
           const paste = text.slice(0, length) + end
           // A single line that ends within its code looks like a whole one.
           fc.pre(!/^\S+code=[^&]+\n$/.test(paste))
-          const found = parsePaste(paste, paste, expected)
+          const found = parsePastedRedirect(paste, paste, expected)
           if (found instanceof URLSearchParams) expect(found.get('code')).toBe(value)
         },
       ),
@@ -171,6 +171,7 @@ describe('reading pastes', () => {
   })
 
   it('Ctrl-C within a paste in raw mode is read as an interruption: exit 130', () => {
-    expect(parsePaste('x\u0003', 'x\u0003', expected)).toMatchObject({ code: 'interrupted', exit: 130 })
+    const found = parsePastedRedirect('x\u0003', 'x\u0003', expected)
+    expect(found).toMatchObject({ code: 'interrupted', exit: 130 })
   })
 })

@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { HttpResponse } from '../../src/context.ts'
 import { TransportError } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
-import { exchangeCode, refresh } from '../../src/oauth/token-endpoint.ts'
+import { exchangeCode, sendRefreshToken } from '../../src/oauth/token-endpoint.ts'
 import { createLoggingTransport } from '../../src/service/log.ts'
 import { createTransport } from '../../src/service/transport.ts'
 import { createIo } from '../../src/terminal/io.ts'
@@ -44,10 +44,10 @@ const REQUEST = {
   grantedScope: 'emails:send domains:read',
 }
 
-async function refreshOnce(answer: Respond, more: Partial<Parameters<typeof refresh>[1]> = {}) {
+async function refreshOnce(answer: Respond, more: Partial<Parameters<typeof sendRefreshToken>[1]> = {}) {
   const context = createFakeContext({ respond: answer })
   const io = createIo(context, await fakeSettings(context))
-  return { outcome: await refresh(io, { ...REQUEST, ...more }), requests: context.requests }
+  return { outcome: await sendRefreshToken(io, { ...REQUEST, ...more }), requests: context.requests }
 }
 
 /** A text as JSON may also write it. */
@@ -451,7 +451,7 @@ describe('a refresh', () => {
     const beforeSend = () => {}
     for (const httpTimeout of ['1', '45']) {
       const settings = await fakeSettings(context, { httpTimeout })
-      await refresh(createIo(context, settings), { ...REQUEST, beforeSend })
+      await sendRefreshToken(createIo(context, settings), { ...REQUEST, beforeSend })
     }
     expect(context.requests.map(({ timeoutMs }) => timeoutMs)).toEqual([30_000, 45_000])
     expect(context.requests[0]?.beforeSend).toBe(beforeSend)
@@ -477,7 +477,7 @@ describe('a refresh', () => {
     for (const verbose of [false, true]) {
       const context = createFakeContext({ respond: () => answer(token) })
       const http = verbose ? createLoggingTransport(context) : context.http
-      const outcome = await refresh(createIo({ ...context, http }, await fakeSettings(context)), {
+      const outcome = await sendRefreshToken(createIo({ ...context, http }, await fakeSettings(context)), {
         ...REQUEST,
         refreshToken: token,
       })
@@ -514,7 +514,7 @@ describe('a refresh', () => {
     const base = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
     const io = createIo(context, await fakeSettings(context))
     for (let count = 0; count < 2; count++)
-      expect((await refresh(io, { ...REQUEST, base })).kind).toBe('success')
+      expect((await sendRefreshToken(io, { ...REQUEST, base })).kind).toBe('success')
     expect(connections.size).toBe(2)
   })
 })

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
 import { createClaim, getClaim, verifyClaim } from '../../src/service/claims.ts'
-import { type Authorizer, createServiceClient } from '../../src/service/client.ts'
-import { getImport, grantFetcher, importFetcher } from '../../src/service/lists.ts'
+import { type CredentialProvider, createServiceClient } from '../../src/service/client.ts'
+import { createGrantFetcher, createImportFetcher, getImport } from '../../src/service/lists.ts'
 import { createLoggingTransport } from '../../src/service/log.ts'
 import type { Credential } from '../../src/service/types.ts'
 import { createIo } from '../../src/terminal/io.ts'
@@ -21,7 +21,12 @@ type Answer = HttpResponse | TransportError | (() => HttpResponse)
 /** A client with these responses in turn; the last one repeats. */
 async function clientWith(
   answers: readonly Answer[],
-  options: { authorizer?: Authorizer; verbose?: true; http?: FakeContextOptions['http']; key?: string } = {},
+  options: {
+    authorizer?: CredentialProvider
+    verbose?: true
+    http?: FakeContextOptions['http']
+    key?: string
+  } = {},
 ) {
   const left = [...answers]
   const context = createFakeContext({
@@ -66,8 +71,8 @@ describe('a request', () => {
 
   it('a list request has the given query parameters only', async () => {
     const { context, client } = await clientWith([() => jsonResponse(200, { has_more: false, data: [] })])
-    await importFetcher(client, 'failed')({ limit: 7, after: 'x&y' })
-    await grantFetcher(client)({ limit: 100 })
+    await createImportFetcher(client, 'failed')({ limit: 7, after: 'x&y' })
+    await createGrantFetcher(client)({ limit: 100 })
     expect(context.requests.map((request) => request.url.pathname + request.url.search)).toEqual([
       '/contacts/imports?limit=7&after=x%26y&status=failed',
       '/oauth/grants?limit=100',
@@ -77,8 +82,8 @@ describe('a request', () => {
   it("a list request uses the caller's signal, or the interrupt signal", async () => {
     const { context, client } = await clientWith([() => jsonResponse(200, { has_more: false, data: [] })])
     const { signal } = new AbortController()
-    await grantFetcher(client)({ limit: 100 }, signal)
-    await grantFetcher(client)({ limit: 100 })
+    await createGrantFetcher(client)({ limit: 100 }, signal)
+    await createGrantFetcher(client)({ limit: 100 })
     expect(context.requests.map((request) => request.signal)).toEqual([signal, context.interrupts.signal])
     expect(context.requests[0]?.signal).toBe(signal)
   })
@@ -553,7 +558,7 @@ describe('a response', () => {
           () => getImport(client, 'i-1'),
           () => getClaim(client, 'd-1'),
           () => createClaim(client, { name: 'example.com' }),
-          () => importFetcher(client)({ limit: 10 }),
+          () => createImportFetcher(client)({ limit: 10 }),
         ]) {
           const failure = await ask().then(
             () => undefined,

@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
-  type Cursor,
-  grantFetcher,
+  createGrantFetcher,
   type ListPage,
   type ListRange,
   type PageFetcher,
-  readPages,
+  type PageQuery,
+  readListPages,
 } from '../../src/service/lists.ts'
 
 const UNINTERRUPTED = new AbortController().signal
@@ -20,8 +20,8 @@ const things = (count: number): Thing[] =>
   Array.from({ length: count }, (_, index) => ({ id: `id-${index}`, even: index % 2 === 0 }))
 
 /** A list as section 4.2 describes it: at most 100 a request, the cursor itself left out. */
-function serviceWith(list: readonly Thing[]): { fetch: PageFetcher<Thing>; asked: Cursor[] } {
-  const asked: Cursor[] = []
+function serviceWith(list: readonly Thing[]): { fetch: PageFetcher<Thing>; asked: PageQuery[] } {
+  const asked: PageQuery[] = []
   return {
     asked,
     fetch: async (cursor) => {
@@ -40,7 +40,7 @@ function serviceWith(list: readonly Thing[]): { fetch: PageFetcher<Thing>; asked
 
 async function collect(fetch: PageFetcher<Thing>, range: ListRange<Thing>): Promise<ListPage<Thing>[]> {
   const all: ListPage<Thing>[] = []
-  for await (const page of readPages(fetch, range, UNINTERRUPTED)) all.push(page)
+  for await (const page of readListPages(fetch, range, UNINTERRUPTED)) all.push(page)
   return all
 }
 const ids = (all: readonly ListPage<Thing>[]) => all.flatMap((page) => page.items.map((thing) => thing.id))
@@ -90,7 +90,7 @@ describe('paging', () => {
 
   it('the next page of a list is requested while the current one is printed, and no more than one', async () => {
     const service = serviceWith(things(1000))
-    const reading = readPages(service.fetch, {}, UNINTERRUPTED)
+    const reading = readListPages(service.fetch, {}, UNINTERRUPTED)
     await reading.next()
     expect(service.asked).toHaveLength(2)
     await new Promise((resolve) => setImmediate(resolve))
@@ -105,7 +105,7 @@ describe('paging', () => {
       signals.push(signal)
       return fetch(cursor, signal)
     }
-    const reading = readPages(fetchPage, {}, UNINTERRUPTED)
+    const reading = readListPages(fetchPage, {}, UNINTERRUPTED)
     await reading.next()
     await reading.return()
     expect(signals.map((signal) => signal?.aborted)).toEqual([true, true])
@@ -119,7 +119,7 @@ describe('paging', () => {
       signals.add(signal)
       return fetch(cursor, signal)
     }
-    const reading = readPages(fetchPage, {}, interrupt.signal)
+    const reading = readListPages(fetchPage, {}, interrupt.signal)
     for (let page = 0; page < 5; page++) await reading.next()
     expect(signals.size).toBe(1)
     interrupt.abort('Ctrl-C')
@@ -133,7 +133,7 @@ describe('paging', () => {
       if (cursor.after !== undefined) throw new Error('page 2 is broken')
       return fetch(cursor)
     }
-    const reading = readPages(fetchPage, {}, UNINTERRUPTED)
+    const reading = readListPages(fetchPage, {}, UNINTERRUPTED)
     expect((await reading.next()).value?.items).toHaveLength(100)
     await expect(reading.next()).rejects.toThrow('page 2 is broken')
   })
@@ -184,5 +184,5 @@ it.each([
   ['empty', { data: [] }, false],
   ['larger than what was asked for: the service does not page', { data: things(5) }, false],
 ])('a page without has_more has a next page only if it is full: %s', async (_what, body, more) => {
-  expect((await grantFetcher(answering(body))({ limit: 3 })).has_more).toBe(more)
+  expect((await createGrantFetcher(answering(body))({ limit: 3 })).has_more).toBe(more)
 })

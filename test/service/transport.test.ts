@@ -10,10 +10,10 @@ import {
 import { Worker } from 'node:worker_threads'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
-import { transportFailure } from '../../src/service/problems.ts'
+import { noResponseError } from '../../src/service/problems.ts'
 import { bypassesProxy, type ProxySettings, proxyUrlFor } from '../../src/service/proxy.ts'
 import { createTransport } from '../../src/service/transport.ts'
-import { classifyError } from '../../src/service/transport-errors.ts'
+import { classifyHttpError } from '../../src/service/transport-errors.ts'
 
 /** Starts a server on loopback, and ends it with its connections when the test ends. */
 async function start(server: Server): Promise<URL> {
@@ -223,10 +223,10 @@ describe('an error', () => {
   ])(
     'a memory or descriptor limit of this machine (%s) is reported as that, with a hint at ulimit',
     (error, kind, remedy) => {
-      const failure = classifyError(error, 'no')
+      const failure = classifyHttpError(error, 'no')
       expect(failure.kind).toBe(kind)
       const url = new URL('https://api.example.com')
-      expect(transportFailure(failure, url, 'GET').hint).toContain(remedy)
+      expect(noResponseError(failure, url, 'GET').hint).toContain(remedy)
     },
   )
 

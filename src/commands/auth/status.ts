@@ -73,9 +73,9 @@ export const command = defineCommand({
 
 async function tryOnline(io: Io): Promise<'accepted' | CliError> {
   const { connect } = await import('../../session/connect.ts')
-  const { tryCredential } = await import('../../service/lists.ts')
+  const { verifyCredential } = await import('../../service/lists.ts')
   try {
-    await tryCredential(connect(io))
+    await verifyCredential(connect(io))
     return 'accepted'
   } catch (error) {
     if (error instanceof CliError && !io.interrupts.signal.aborted) return error

@@ -52,5 +52,5 @@ export const command = defineCommand({
 
 /** Returns the expiry of an access token (JWT `exp` claim) in milliseconds since 1970; undefined for an API key. */
 async function readExpiry(value: string): Promise<number | undefined> {
-  return (await import('../../service/problems.ts')).readJwtExpiry(value)
+  return (await import('../../service/problems.ts')).readJwtExpiryMs(value)
 }

@@ -1,5 +1,5 @@
 import { usageError } from '../../errors.ts'
-import { type ClaimRequest, REGIONS } from '../../service/types.ts'
+import { CLAIM_REGIONS, type ClaimRequest } from '../../service/types.ts'
 import type { OptionDefinition, OptionValues } from '../../settings/option.ts'
 import { commandLine } from '../../shell-quote.ts'
 import type { Io } from '../../terminal/io.ts'
@@ -9,7 +9,7 @@ export const CREATE_OPTIONS = [
   {
     flags: '--region <region>',
     description: 'region that serves the domain; a new claim keeps that of the open one',
-    choices: REGIONS,
+    choices: CLAIM_REGIONS,
     default: 'us-east-1',
   },
   {

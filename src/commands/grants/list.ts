@@ -53,7 +53,7 @@ export const command = defineCommand({
     const { state } = options
     await printList(
       {
-        fetcher: (lists, client) => lists.grantFetcher(client),
+        fetcher: (lists, client) => lists.createGrantFetcher(client),
         filter: state === undefined ? undefined : (grant) => isRevoked(grant) === (state === 'revoked'),
         columns: GRANT_COLUMNS,
         nothing: state === undefined ? 'There are no grants.' : `There are no ${state} grants.`,

@@ -34,7 +34,7 @@ export const command = defineCommand({
     const { status } = options
     await printList(
       {
-        fetcher: (lists, client) => lists.importFetcher(client, status),
+        fetcher: (lists, client) => lists.createImportFetcher(client, status),
         defaultLimit: DEFAULT_LIMIT,
         columns: IMPORT_LIST_COLUMNS,
         nothing:

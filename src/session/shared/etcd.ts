@@ -1,6 +1,6 @@
 import { type TlsIdentity, TransportError } from '../../context.ts'
 import { CliError } from '../../errors.ts'
-import { parseObject, TRANSPORT_HINTS } from '../../service/problems.ts'
+import { parseJsonObject, TRANSPORT_HINTS } from '../../service/problems.ts'
 import { appendPath } from '../../settings/addresses.ts'
 import type { Io } from '../../terminal/io.ts'
 import { excerpt } from '../../terminal/sanitize.ts'
@@ -119,7 +119,7 @@ export function createEtcd(
     })
     if (brokenBy instanceof TransportError) throw brokenBy
     // Treat a body that isn't JSON, such as a proxy's error page, as an empty object: the error message then names the status.
-    return { status, body: (parseObject(text) ?? {}) as Json }
+    return { status, body: (parseJsonObject(text) ?? {}) as Json }
   }
 
   return {
