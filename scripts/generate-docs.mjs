@@ -22,7 +22,7 @@ const table = (rows) =>
   rows.length === 0 ? [] : ['| | |', '|---|---|', ...rows.map(([a, b]) => `| ${cell(a)} | ${cell(b)} |`), '']
 
 /** Texts of the sources that the program doesn't print. */
-const { FINDING_TEXTS, optionText, toPlainText, textOf, verdictOf } = await importSources(
+const { FINDING_TEXTS, optionText, toPlainText, fillTemplate, verdictOf } = await importSources(
   "export { optionText } from './src/commands/program.ts'; export * from './src/dns/words.ts'",
 )
 
@@ -217,7 +217,9 @@ const REASONS = {
 
 /** The rows of the table of findings. */
 const findingRows = Object.entries(FINDING_TEXTS).map(([code, { message, fix }]) => {
-  const told = [message, fix].map((words) => toPlainText(textOf(words, { ...EXAMPLE, ...REASONS[code] })))
+  const told = [message, fix].map((words) =>
+    toPlainText(fillTemplate(words, { ...EXAMPLE, ...REASONS[code] })),
+  )
   return `| \`${code}\` | \`${verdictOf(code)}\` | ${told.map((text) => cell(prose(text))).join(' | ')} |`
 })
 

@@ -2,7 +2,7 @@ import { type HttpTransport, TransportError } from '../context.ts'
 import { dnsProviderOf } from '../dns/hosts.ts'
 import type { CheckReport } from '../dns/report.ts'
 import { createSharedCache, type SharedCache } from '../dns/shared-cache.ts'
-import { childController } from '../dns/wire/ask.ts'
+import { createChildController } from '../dns/wire/ask.ts'
 import { CliError, EXIT_RANKING, Exit, type ExitCode, InterruptedError, usageError } from '../errors.ts'
 import { createLimiter, type Limiter } from '../limiter.ts'
 import type { ServiceClient } from '../service/client.ts'
@@ -93,7 +93,7 @@ export async function processDomains(
   const { jobs = DEFAULT_JOBS } = options
   const { inputs, badLines } = await readInputs(domains, options, work.takesIds, io)
   const reporter = createReporter(work, badLines, io)
-  const stop = childController(io.interrupts.signal)
+  const stop = createChildController(io.interrupts.signal)
   const { requireTime, ...shared } = createShared(jobs, work, stop.signal, io)
 
   const processInput = async (input: DomainInput, releaseTurn: () => void) => {

@@ -1,7 +1,7 @@
 import type { ExpectedRecord } from '../dns/check.ts'
 import { isConclusive } from '../dns/observations.ts'
-import { type CheckReport, type CheckReportJson, exitErrorOf, reportJson } from '../dns/report.ts'
-import { formatDnsAddress } from '../dns/wire/address.ts'
+import { type CheckReport, type CheckReportJson, exitErrorOf, toReportJson } from '../dns/report.ts'
+import { formatResolver } from '../dns/wire/address.ts'
 import { type CliError, usageError } from '../errors.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { dnsSettings } from '../settings/settings.ts'
@@ -180,7 +180,7 @@ export async function writeReport(
   if (format === 'markdown' || format === 'html') {
     const { name, expected } = report
     const { resolvers, authoritativePort } = dnsSettings(settings)
-    const asked = (resolvers === 'system' ? await io.dns.systemResolvers() : resolvers).map(formatDnsAddress)
+    const asked = (resolvers === 'system' ? await io.dns.systemResolvers() : resolvers).map(formatResolver)
     // In the report's command, name the value and the resolvers, so that the command repeats the check also where no claim and no
     // setting provides them.
     const words = [
@@ -201,8 +201,8 @@ export async function writeReport(
         : (await import('../dns/html.ts')).renderHtml
     return stdout.write(render(report, made))
   }
-  if (format !== 'table' || settings.fields !== undefined) return io.write(reportJson(report), columns)
+  if (format !== 'table' || settings.fields !== undefined) return io.write(toReportJson(report), columns)
   if (report.remark !== undefined) return stdout.write(`${sanitizeLine(report.remark)}\n`)
-  const { renderReport } = await import('../dns/terminal.ts')
-  await stdout.write(renderReport(report, await createRenderContext(io)))
+  const { renderTerminalReport } = await import('../dns/terminal.ts')
+  await stdout.write(renderTerminalReport(report, await createRenderContext(io)))
 }

@@ -1,7 +1,7 @@
 import { dnsProviderOf } from '../dns/hosts.ts'
 import { lookUpTxt } from '../dns/lookup.ts'
-import { dnsEffects } from '../dns/wire/ask.ts'
-import { checkName, relativeName } from '../dns/wire/name.ts'
+import { toDnsEffects } from '../dns/wire/ask.ts'
+import { checkName, toRelativeName } from '../dns/wire/name.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { createDeadline } from '../timeout.ts'
@@ -23,9 +23,9 @@ export async function findRecordPlace(name: string, io: Io): Promise<RecordPlace
   const checked = checkName(name)
   if (!checked.ok) return undefined
   const request = { ...dnsSettings(io.settings), deadline: createDeadline(TIMEOUT_MS, io.clock) }
-  const { zone, nameservers } = await lookUpTxt(checked.ascii, request, dnsEffects(io))
+  const { zone, nameservers } = await lookUpTxt(checked.ascii, request, toDnsEffects(io))
   if (zone === null) return undefined
-  return { zone, host: relativeName(checked.ascii, zone), dnsHost: dnsProviderOf(nameservers) }
+  return { zone, host: toRelativeName(checked.ascii, zone), dnsHost: dnsProviderOf(nameservers) }
 }
 
 /** Returns the text for a provider's "host" field, with the zone; general instructions if the place is unknown. */

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 import type { ProgramEnd } from '../context.ts'
 import { lookUpTxt, type TxtLookup } from '../dns/lookup.ts'
-import { dnsEffects } from '../dns/wire/ask.ts'
-import { checkName, relativeName } from '../dns/wire/name.ts'
+import { toDnsEffects } from '../dns/wire/ask.ts'
+import { checkName, toRelativeName } from '../dns/wire/name.ts'
 import { hasText } from '../dns/wire/txt-answer.ts'
 import { CliError, InterruptedError, usageError } from '../errors.ts'
 import { unexpectedResponse } from '../service/problems.ts'
@@ -48,7 +48,7 @@ export async function createPublishFunction(command: string, io: Io) {
     const checked = checkName(record.name)
     if (!checked.ok) throw unexpectedResponse(checked.problem)
     const name = checked.ascii
-    const { zone, set, reason, partial } = await lookUpTxt(name, dnsSettings(io.settings), dnsEffects(io))
+    const { zone, set, reason, partial } = await lookUpTxt(name, dnsSettings(io.settings), toDnsEffects(io))
     if (hasText(set?.values ?? partial, record.value))
       return `${name} has the TXT value already: the command wasn't run`
     if (set === null || zone === null) throw valuesUnknown(name, reason ?? 'its zone has no name')
@@ -91,7 +91,7 @@ function variablesOf(record: TxtRecord, zone: string, { values, ttl }: TxtSet): 
   const set = [...values.map(({ strings }) => quoteStrings(strings)), quoteTxtValue(record.value)]
   return {
     MAILCLAIM_RECORD_NAME: record.name,
-    MAILCLAIM_RECORD_HOST: relativeName(record.name, zone),
+    MAILCLAIM_RECORD_HOST: toRelativeName(record.name, zone),
     MAILCLAIM_RECORD_ZONE: zone,
     MAILCLAIM_RECORD_TYPE: 'TXT',
     MAILCLAIM_RECORD_VALUE: record.value,

@@ -1,5 +1,5 @@
 import type { ExpectedRecord } from '../dns/check.ts'
-import { isCompleteValue, readGivenValue } from '../dns/value.ts'
+import { isPrefixAndToken, parseGivenValue } from '../dns/value.ts'
 import { isWithin } from '../dns/wire/name.ts'
 import { CliError, usageError } from '../errors.ts'
 import { unexpectedResponse } from '../service/problems.ts'
@@ -72,7 +72,7 @@ export function parseRecord(claim: DomainClaim, domain = asciiName(claim.name ??
     throw unexpectedResponse(`the record's name ${shown} is reserved: ${reserved} proves other things`)
   // Refuse a value of another form: it proves no ownership, and a `--publish` script that doesn't quote the value could execute
   // parts of it.
-  if (!isCompleteValue(record.value))
+  if (!isPrefixAndToken(record.value))
     throw unexpectedResponse(
       `the value ${JSON.stringify(clip(record.value, 100))} isn't of the form prefix=token`,
     )
@@ -95,7 +95,7 @@ export function expectedRecord(claim: DomainClaim, domain?: string): ExpectedRec
  * @throws CliError exit 2 if the rest isn't a complete value
  */
 export function parseTxtValue(given: string, what = 'the value'): string {
-  const value = readGivenValue(given)
+  const value = parseGivenValue(given)
   if (value !== undefined) return value
   throw usageError(`${what} isn't a complete value: prefix=token, with nothing before or after it`)
 }

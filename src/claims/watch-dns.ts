@@ -1,7 +1,7 @@
 import { type CheckRequest, checkDns, type ExpectedRecord } from '../dns/check.ts'
 import type { CheckReport } from '../dns/report.ts'
 import { type CheckAttempt, waitForRecord } from '../dns/wait.ts'
-import { dnsEffects } from '../dns/wire/ask.ts'
+import { toDnsEffects } from '../dns/wire/ask.ts'
 import { CliError } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
 import { createMessageThrottle } from '../service/follow.ts'
@@ -31,7 +31,7 @@ const CLAIM_POLL_MS = 60_000
 
 /** Checks DNS once, with the resolvers of the settings. */
 export function checkDnsOnce(wanted: ExpectedRecord, options: CheckOptions, io: Io): Promise<CheckReport> {
-  const check = () => checkDns({ ...options, ...dnsSettings(io.settings), ...wanted }, dnsEffects(io))
+  const check = () => checkDns({ ...options, ...dnsSettings(io.settings), ...wanted }, toDnsEffects(io))
   return options.inTurn === undefined ? check() : options.inTurn(check)
 }
 
@@ -67,7 +67,7 @@ export async function* watchDns(
   let claim = watched?.claim
   try {
     const request = { ...options, ...dnsSettings(io.settings), ...wanted }
-    for await (const step of waitForRecord(request, dnsEffects(io), options.inTurn)) {
+    for await (const step of waitForRecord(request, toDnsEffects(io), options.inTurn)) {
       hasResult = true
       if (watched !== undefined && !step.report.ready && clock.monotonic() - polledAt >= CLAIM_POLL_MS) {
         polledAt = clock.monotonic()

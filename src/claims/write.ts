@@ -1,4 +1,4 @@
-import { reportJson } from '../dns/report.ts'
+import { toReportJson } from '../dns/report.ts'
 import { CliError } from '../errors.ts'
 import { showEvents } from '../service/follow.ts'
 import type { DomainClaim } from '../service/types.ts'
@@ -38,7 +38,7 @@ export async function writeClaim(claim: DomainClaim, io: Io): Promise<void> {
 
 /** Writes an event as a line of `--format jsonl`. */
 function writeEvent({ event, claim, report, error, earlier }: ClaimEvent, io: Io): Promise<void> {
-  const fields = { claim, ...(earlier && { earlier }), ...(report && { report: reportJson(report) }) }
+  const fields = { claim, ...(earlier && { earlier }), ...(report && { report: toReportJson(report) }) }
   return io.writeEvent(event, { ...fields, ...error?.toJSON() })
 }
 

@@ -1,7 +1,7 @@
 import { BATCH_CLAIM_COLUMNS, CLAIM_COLUMNS, ERROR_FIELDS } from '../claims/columns.ts'
 import { BATCH_OPTIONS, CLAIM_EVENTS, DEFAULT_WAIT_SECONDS, isBatch } from '../claims/definition.ts'
 import type { PublishFunction } from '../claims/publish.ts'
-import { REPORT_FIELDS } from '../dns/report.ts'
+import { CHECK_REPORT_FIELDS } from '../dns/report.ts'
 import { CLAIM_FIELDS } from '../service/types.ts'
 import { commandDeadline } from '../timeout.ts'
 import { askForDomain, CREATE_OPTIONS, claimRequest } from './claims/create-options.ts'
@@ -49,7 +49,7 @@ export const command = defineCommand({
     fields: [...CLAIM_FIELDS, ...ERROR_FIELDS],
     columns: CLAIM_COLUMNS,
     events: [
-      ...eventFields({ claim: CLAIM_FIELDS, earlier: CLAIM_FIELDS, report: REPORT_FIELDS }),
+      ...eventFields({ claim: CLAIM_FIELDS, earlier: CLAIM_FIELDS, report: CHECK_REPORT_FIELDS }),
       ...ERROR_FIELDS,
     ],
   },

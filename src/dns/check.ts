@@ -10,7 +10,7 @@ import { diagnose, needsResolvers } from './rules.ts'
 import { observeNameServers } from './servers.ts'
 import { createSharedCache, type SharedCache } from './shared-cache.ts'
 import { DNS_PORT, PUBLIC_RESOLVERS, type Resolver } from './wire/address.ts'
-import { childController, type DnsEffects, limitQueries, query } from './wire/ask.ts'
+import { createChildController, type DnsEffects, getAnswer, limitQueries } from './wire/ask.ts'
 import { checkName } from './wire/name.ts'
 import { readTxt } from './wire/txt-answer.ts'
 
@@ -91,7 +91,7 @@ export async function collectObservations(
   const configured = request.resolvers === 'system' ? await dns.systemResolvers() : request.resolvers
   const resolvers: readonly Resolver[] = [...configured, ...(request.publicResolvers ? PUBLIC_RESOLVERS : [])]
   const limited = limitQueries(dns, MAX_QUERIES)
-  const controller = childController(effects.signal)
+  const controller = createChildController(effects.signal)
   const cache = request.cache ?? createSharedCache(clock)
   const own = { ...effects, signal: controller.signal, dns: limited }
   const check: DnsCheck = { name, expected, resolvers, port, deadline, cache, effects: own }
@@ -127,7 +127,7 @@ export async function collectObservations(
     const isHidden = server && !servers.some((one) => one.alias) && seenBy.some((one) => one.alias)
     // A CNAME that only resolvers show is cached from an earlier state, or stands beside TXT records at the name servers. So
     // query a name server for the CNAME, which it returns only in the second case.
-    const cname = isHidden ? await query(server, { name, type: 'CNAME' }, check) : undefined
+    const cname = isHidden ? await getAnswer(server, { name, type: 'CNAME' }, check) : undefined
     const target = cname && readTxt(cname, name).alias
     const beside = target ? { alias: { targets: [target], isKnown: true, isBeside: true as const } } : {}
     return { ...seen, ...beside, resolvers: seenBy, otherNames, dnssec, limitReached: limited.isReached() }

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import type { DnsAddress } from '../context.ts'
 import type { DnsCheck } from './locate.ts'
 import type { DnssecObservation, FoundZone } from './observations.ts'
-import { query } from './wire/ask.ts'
-import type { Message, RecordOf } from './wire/message.ts'
+import { getAnswer } from './wire/ask.ts'
+import type { DnsMessage, RecordOf } from './wire/message.ts'
 
 /**
  * Numbers of the key algorithms that validators support (RFC 8624 section 3.1). Like validators, the check treats a zone as
@@ -25,19 +25,21 @@ export async function observeDnssec(
   check: DnsCheck,
 ): Promise<DnssecObservation | null> {
   if (parent === null) return null
-  const ds = await query(parent, { name: zone, type: 'DS', dnssecOk: true }, check)
+  const ds = await getAnswer(parent, { name: zone, type: 'DS', dnssecOk: true }, check)
   if (ds?.aa !== true) return null
   const signers = recordsOf(ds, 'DS').filter(
     ({ algorithm, digestType }) => ALGORITHMS.includes(algorithm) && digestType in DIGESTS,
   )
-  const observed = (state: DnssecObservation['state'], keys?: Message) => ({
+  const observed = (state: DnssecObservation['state'], keys?: DnsMessage) => ({
     state,
     keyTags: signers.map(({ keyTag }) => keyTag),
     keys: [ds, keys].flatMap((message) => (message === undefined ? [] : serializeKeyRecords(message))),
   })
   if (signers.length === 0) return observed('unsigned')
   const [dnskey, soa] = await Promise.all(
-    (['DNSKEY', 'SOA'] as const).map((type) => query(server, { name: zone, type, dnssecOk: true }, check)),
+    (['DNSKEY', 'SOA'] as const).map((type) =>
+      getAnswer(server, { name: zone, type, dnssecOk: true }, check),
+    ),
   )
   // A truncated answer (TC bit) might lack the key that matches the DS record, so the DNSSEC state stays unknown.
   if (dnskey?.aa !== true || dnskey.tc || dnskey.rcode !== 'NOERROR') return null
@@ -59,7 +61,7 @@ export async function observeDnssec(
  * Returns the DS and DNSKEY records of an answer, and the signatures over DNSKEY, as texts to compare with a resolver's cache.
  * TTLs are left out, because a cache counts them down.
  */
-export function serializeKeyRecords({ answers }: Message): string[] {
+export function serializeKeyRecords({ answers }: DnsMessage): string[] {
   const ofKeys = answers.filter(
     (one) =>
       one.type === 'DS' || one.type === 'DNSKEY' || (one.type === 'RRSIG' && one.typeCovered === 'DNSKEY'),
@@ -68,7 +70,7 @@ export function serializeKeyRecords({ answers }: Message): string[] {
 }
 
 /** Returns the records of one type in an answer. */
-function recordsOf<T extends 'DS' | 'DNSKEY' | 'RRSIG'>({ answers }: Message, type: T): RecordOf<T>[] {
+function recordsOf<T extends 'DS' | 'DNSKEY' | 'RRSIG'>({ answers }: DnsMessage, type: T): RecordOf<T>[] {
   return answers.filter((record): record is RecordOf<T> => record.type === type)
 }
 

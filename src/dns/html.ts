@@ -3,11 +3,11 @@ import { type Html, html, type InsertedValue, raw } from '../terminal/html.ts'
 import { stringifyJson } from '../terminal/sanitize.ts'
 import { formatTime } from '../terminal/time.ts'
 import type { CheckReport, ReportContext } from './report.ts'
-import { STYLE } from './style.ts'
-import { comparedPieces, type Piece, readablePiece } from './value.ts'
-import { type AnswerView, type FindingView, type ReportView, SYMBOLS, type Tone, viewReport } from './view.ts'
-import { relativeName } from './wire/name.ts'
-import { capitalize, type Facts, shorten, type Text } from './words.ts'
+import { STYLE_SHEET } from './style.ts'
+import { type DiffPiece, diffValues, formatDiffPiece } from './value.ts'
+import { type AnswerView, type FindingView, type ReportView, TONE_SYMBOLS, toReportView } from './view.ts'
+import { toRelativeName } from './wire/name.ts'
+import { capitalize, type Evidence, type RichText, shorten } from './words.ts'
 
 /** Maximum number of characters shown of one text, such as a TXT value; the rest is replaced by an ellipsis. */
 const MAX_SHOWN_LENGTH = 1000
@@ -17,9 +17,9 @@ const MAX_SHOWN_LENGTH = 1000
  * Content-Security-Policy allows only its style, by hash.
  */
 export function renderHtml(report: CheckReport, context: ReportContext): string {
-  const view = viewReport(report)
+  const view = toReportView(report)
   const name = shorten(view.title)
-  const hash = createHash('sha256').update(STYLE).digest('base64')
+  const hash = createHash('sha256').update(STYLE_SHEET).digest('base64')
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -28,7 +28,7 @@ export function renderHtml(report: CheckReport, context: ReportContext): string 
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
 <title>${name}: ${view.result} · mailclaim</title>
-<style>${raw(STYLE)}</style>
+<style>${raw(STYLE_SHEET)}</style>
 </head>
 <body>
 <header><p><strong>mailclaim</strong> · DNS check</p><p><time datetime="${new Date(context.at).toISOString()}">${formatTime(context.at)}</time></p></header>
@@ -60,7 +60,7 @@ function record({ name, zone }: ReportView, expected: string): Html {
   const place =
     zone === null
       ? html`<dt>Name</dt><dd><code>${show(name)}</code></dd>`
-      : html`<dt>Zone</dt><dd><code>${zone}</code></dd><dt>Host</dt><dd><code>${relativeName(name, zone)}</code></dd>`
+      : html`<dt>Zone</dt><dd><code>${zone}</code></dd><dt>Host</dt><dd><code>${toRelativeName(name, zone)}</code></dd>`
   return html`${place}<dt>Type</dt><dd>TXT</dd><dt>Value</dt><dd><code>${show(expected)}</code></dd>`
 }
 
@@ -91,15 +91,15 @@ function findingItem({ code, severity, tone, message, fix, evidence }: FindingVi
 }
 
 /** Renders the expected value above the value found, with the difference marked; nothing unless both are single values. */
-function comparison({ expected, seen }: Facts): Html {
+function comparison({ expected, seen }: Evidence): Html {
   if (typeof expected !== 'string' || typeof seen !== 'string') return html``
-  const pieces = comparedPieces(expected, seen)
+  const pieces = diffValues(expected, seen)
   return html`<dl class="compare"><dt>Expected</dt><dd>${pieces.expected.map((piece) => markPiece(piece, 'ins'))}</dd><dt>Found</dt><dd>${pieces.seen.map((piece) => markPiece(piece, 'del'))}</dd></dl>`
 }
 
 /** Renders a piece of a compared value, marked if it differs. */
-function markPiece(piece: Piece, as: 'ins' | 'del'): Html {
-  const text = readablePiece({ ...piece, text: shorten(piece.text, MAX_SHOWN_LENGTH) })
+function markPiece(piece: DiffPiece, as: 'ins' | 'del'): Html {
+  const text = formatDiffPiece({ ...piece, text: shorten(piece.text, MAX_SHOWN_LENGTH) })
   if (piece.text === '' || !piece.differs) return html`${text}`
   return as === 'ins' ? html`<ins>${text}</ins>` : html`<del>${text}</del>`
 }
@@ -156,11 +156,11 @@ function footer({ resolvers, version, command }: ReportContext): Html {
 }
 
 /** Renders a label behind the symbol of its tone. */
-const status = (tone: Tone, label: string): Html =>
-  html`<span class="status"><span class="icon" aria-hidden="true">${SYMBOLS[tone]}</span> ${label}</span>`
+const status = (tone: ReportView['tone'], label: string): Html =>
+  html`<span class="status"><span class="icon" aria-hidden="true">${TONE_SYMBOLS[tone]}</span> ${label}</span>`
 
 /** Renders a sentence with its facts in `code` elements. */
-function phrase(text: Text): InsertedValue[] {
+function phrase(text: RichText): InsertedValue[] {
   return text.map((part) => (typeof part === 'string' ? part : html`<code>${show(part.value)}</code>`))
 }
 

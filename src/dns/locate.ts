@@ -2,10 +2,10 @@ import type { DnsAddress } from '../context.ts'
 import type { Deadline } from '../timeout.ts'
 import { type Delegation, type FoundZone, OUTCOME_LABELS, type ZoneLocation } from './observations.ts'
 import type { SharedCache } from './shared-cache.ts'
-import { canBeServerAddress, formatDnsAddress, isV6, type Resolver } from './wire/address.ts'
-import { ask, awaitPreferred, type DnsEffects, query } from './wire/ask.ts'
-import { type Message, nsHosts, type ResourceRecord, soaOf } from './wire/message.ts'
-import { ancestors, isAskable, isWithin, labelCount } from './wire/name.ts'
+import { canBeServerAddress, formatResolver, hasIpv6, type Resolver } from './wire/address.ts'
+import { awaitPreferred, type DnsEffects, getAnswer, sendQuery } from './wire/ask.ts'
+import { type DnsMessage, findSoa, listNsHosts, type ResourceRecord } from './wire/message.ts'
+import { canQuery, countLabels, isWithin, listAncestors } from './wire/name.ts'
 import { isRegistry, registeredDomainOf } from './wire/registry.ts'
 
 /** Parameters of a check that its queries share: the record, the servers to query, and the time limit. */
@@ -46,12 +46,12 @@ export async function findZone(name: string, check: DnsCheck): Promise<ZoneLocat
   const domain = registeredDomainOf(name)
   const above = await check.cache.memoize(
     `zone ${domain}`,
-    () => findFrom([...ancestors(domain), domain, '.'], domain, check),
+    () => findFrom([...listAncestors(domain), domain, '.'], domain, check),
     ({ kind }) => kind === 'found',
   )
   if (above.kind === 'no_domain') return above
   if (above.kind === 'found') return (await walk(name, above, check)) ?? above
-  const below = ancestors(name).filter((level) => labelCount(level) > labelCount(domain))
+  const below = listAncestors(name).filter((level) => countLabels(level) > countLabels(domain))
   const found = await findFrom(below, name, check)
   return found.kind === 'lost' ? above : found
 }
@@ -87,10 +87,10 @@ async function askResolvers(
 ): Promise<Delegation | undefined> {
   const askOne = async (resolver: Resolver): Promise<Delegation | undefined> => {
     const question = { name: level, type: 'NS', ...RECURSIVE } as const
-    const reply = await ask(resolver, question, deadline.limitedTo(RESOLVER_MS), effects)
+    const reply = await sendQuery(resolver, question, deadline.limitedTo(RESOLVER_MS), effects)
     const answer =
       reply.kind === 'answer' ? reply.message.rcode : (reply.reason ?? OUTCOME_LABELS[reply.kind])
-    replies.add(`${formatDnsAddress(resolver)}: ${answer}`)
+    replies.add(`${formatResolver(resolver)}: ${answer}`)
     if (reply.kind !== 'answer') return undefined
     const { message } = reply
     const delegation = delegationFrom(message, level, port)
@@ -146,7 +146,7 @@ async function askServers(at: FoundZone, target: string, check: DnsCheck) {
   const servers = await serversOf(at, check)
   const askOne = async (server: DnsAddress) => {
     if (check.cache.isSilent(server)) return undefined
-    const message = await query(server, { name: target, type: 'SOA' }, check, LEVEL_MS)
+    const message = await getAnswer(server, { name: target, type: 'SOA' }, check, LEVEL_MS)
     if (message === undefined) return undefined
     const referral = referralFrom(message, zone, target, check.port)
     const isEnd = message.aa && hasData(message) && isAnswer(message) && !isFromAbove(message, zone)
@@ -177,7 +177,7 @@ async function findFinalZone(at: FoundZone, reply: WalkAnswer, target: string, c
   if (zone === at.zone) return at
   // A server that is authoritative for parent and child answers for the child without a referral, so the delegation is unknown.
   // Query the same server for the child's NS records.
-  const answer = await query(server, { name: zone, type: 'NS' }, check, LEVEL_MS)
+  const answer = await getAnswer(server, { name: zone, type: 'NS' }, check, LEVEL_MS)
   const own = answer && delegationFrom(answer, zone, check.port)
   const isUsable = own !== undefined && (await serversOf(own, check)).length > 0
   return stepDown(at, isUsable ? own : singleServerZone(zone, server), null)
@@ -194,26 +194,26 @@ const singleServerZone = (zone: string, server: DnsAddress): Delegation => ({
  * names above are queried as well.
  */
 async function enclosingSoa({ server, message }: WalkAnswer, target: string, zone: string, check: DnsCheck) {
-  const levels = [target, ...ancestors(target).toReversed()]
+  const levels = [target, ...listAncestors(target).toReversed()]
   for (const name of levels.filter((level) => isWithin(level, zone))) {
-    const answer = name === target ? message : await query(server, { name, type: 'SOA' }, check, LEVEL_MS)
+    const answer = name === target ? message : await getAnswer(server, { name, type: 'SOA' }, check, LEVEL_MS)
     const isAlias = answer?.answers.some(({ type }) => type === 'CNAME')
-    const soa = answer === undefined || isAlias ? undefined : soaOf(answer)
+    const soa = answer === undefined || isAlias ? undefined : findSoa(answer)
     if (soa !== undefined && isWithin(target, soa.zone) && isWithin(soa.zone, zone)) return soa
   }
   return undefined
 }
 
 /** Whether a message has records: answers, or the SOA of a denial. */
-const hasData = (message: Message): boolean => soaOf(message) !== undefined || message.answers.length > 0
+const hasData = (message: DnsMessage): boolean => findSoa(message) !== undefined || message.answers.length > 0
 /** Whether a message shows data or its absence, instead of a failure. */
-const isAnswer = ({ rcode }: Message): boolean => rcode === 'NOERROR' || rcode === 'NXDOMAIN'
+const isAnswer = ({ rcode }: DnsMessage): boolean => rcode === 'NOERROR' || rcode === 'NXDOMAIN'
 
 /**
  * Whether no authoritative server of a zone answers like this message: it refuses or fails, or offers recursion (RA) without
  * authority (AA).
  */
-export function isSuspect(message: Message): boolean {
+export function isSuspect(message: DnsMessage): boolean {
   return !isAnswer(message) || (message.ra && !(message.aa && hasData(message)))
 }
 
@@ -222,21 +222,21 @@ export function isSuspect(message: Message): boolean {
  * servers forget that bit. An answer without AA but with RA comes from a resolver in the server's place, and a referral from a
  * server without the zone.
  */
-export function isFromZone(message: Message, zone: string): boolean {
+export function isFromZone(message: DnsMessage, zone: string): boolean {
   return (message.aa || (!message.ra && hasData(message))) && !isFromAbove(message, zone)
 }
 
 /** Whether a message denies the name on behalf of a zone above `zone`, so that its server doesn't serve `zone`. */
-function isFromAbove(message: Message, zone: string): boolean {
-  const soa = soaOf(message)
+function isFromAbove(message: DnsMessage, zone: string): boolean {
+  const soa = findSoa(message)
   return message.answers.length === 0 && soa !== undefined && soa.zone !== zone && isWithin(zone, soa.zone)
 }
 
 /** Reads the NS records of a zone, and their glue, from an answer or a referral; undefined without NS records. */
-function delegationFrom(message: Message, zone: string, port: number): Delegation | undefined {
+function delegationFrom(message: DnsMessage, zone: string, port: number): Delegation | undefined {
   if (message.rcode !== 'NOERROR') return undefined
   const records = [...message.answers, ...message.authority]
-  const hosts = nsHosts(records, zone)
+  const hosts = listNsHosts(records, zone)
   if (hosts.length === 0) return undefined
   const glue = (host: string) => message.additional.filter(({ name }) => name === host)
   const known = hosts.slice(0, MAX_SERVERS).map((host) => [host, addressesIn(glue(host), port)] as const)
@@ -244,7 +244,7 @@ function delegationFrom(message: Message, zone: string, port: number): Delegatio
 }
 
 /** Reads a referral: NS records of a zone closer to the name, in an answer without the AA bit (RFC 1034 section 4.3.2). */
-function referralFrom(message: Message, zone: string, name: string, port: number): Delegation | undefined {
+function referralFrom(message: DnsMessage, zone: string, name: string, port: number): Delegation | undefined {
   if (message.aa || message.answers.length > 0) return undefined
   const isBelow = (owner: string) => isWithin(name, owner) && owner !== zone && isWithin(owner, zone)
   const owner = message.authority.find((record) => record.type === 'NS' && isBelow(record.name))?.name
@@ -268,7 +268,7 @@ async function serversOf({ hosts }: Delegation, check: DnsCheck): Promise<DnsAdd
  * families.
  */
 function byFamily(servers: readonly DnsAddress[]): DnsAddress[] {
-  const [v6, v4] = [servers.filter(isV6), servers.filter((server) => !isV6(server))]
+  const [v6, v4] = [servers.filter(hasIpv6), servers.filter((server) => !hasIpv6(server))]
   return servers.flatMap((_, index) => [...v4.slice(index, index + 1), ...v6.slice(index, index + 1)])
 }
 
@@ -279,7 +279,7 @@ function byFamily(servers: readonly DnsAddress[]): DnsAddress[] {
 export function resolveHost(host: string, check: DnsCheck): Promise<readonly DnsAddress[] | undefined> {
   const { resolvers, port, cache } = check
   const lookUp = async (resolver: Resolver, type: 'A' | 'AAAA') => {
-    const message = await query(resolver, { name: host, type, ...RECURSIVE }, check, RESOLVER_MS)
+    const message = await getAnswer(resolver, { name: host, type, ...RECURSIVE }, check, RESOLVER_MS)
     if (message === undefined) return undefined
     const all = addressesIn(message.answers, port)
     const isDenied = all.length === 0 && ['NOERROR', 'NXDOMAIN'].includes(message.rcode) && message.ra
@@ -287,7 +287,7 @@ export function resolveHost(host: string, check: DnsCheck): Promise<readonly Dns
     return isDenied || usable.length > 0 ? usable : undefined
   }
   const look = async () => {
-    if (!isAskable(host)) return []
+    if (!canQuery(host)) return []
     const families = await Promise.all(
       (['A', 'AAAA'] as const).map((type) => {
         const asked = resolvers.slice(0, 3).map((resolver) => lookUp(resolver, type))

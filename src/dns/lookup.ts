@@ -1,7 +1,7 @@
 import { type CheckRequest, collectObservations } from './check.ts'
 import { detectInterception, isConclusive } from './observations.ts'
 import type { DnsEffects } from './wire/ask.ts'
-import { distinctValues, haveSameValues, type TxtValue } from './wire/txt-answer.ts'
+import { deduplicateValues, haveSameValues, type TxtValue } from './wire/txt-answer.ts'
 
 /** Result of a TXT lookup at the authoritative servers of a name. */
 export interface TxtLookup {
@@ -47,7 +47,7 @@ export async function lookUpTxt(
   if (alias) return unknown(`${name} is an alias (CNAME) for ${alias}`)
   if (!answers.every((answer) => haveSameValues(answer.values, first.values)))
     return unknown(`the name servers of ${zone} disagree`)
-  const values = distinctValues(first.values)
+  const values = deduplicateValues(first.values)
   // Use the highest TTL as the zone's own: a server with a lower one answers from a cache, which counts the TTL down.
   const ttl = values.length === 0 ? null : Math.max(...answers.map((answer) => answer.ttl ?? 0))
   return { ...result, set: { values, ttl } }

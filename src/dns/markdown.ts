@@ -1,8 +1,8 @@
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { formatTime } from '../terminal/time.ts'
 import type { CheckReport, ReportContext } from './report.ts'
-import { type AnswerView, differenceLines, type FindingView, viewReport } from './view.ts'
-import type { Text } from './words.ts'
+import { type AnswerView, type FindingView, renderDifference, toReportView } from './view.ts'
+import type { RichText } from './words.ts'
 
 /** Maximum width in columns of the lines that mark the difference of two values; wider lines are left out. */
 const MAX_COLUMNS = 300
@@ -12,7 +12,7 @@ const MAX_COLUMNS = 300
  * service and the user is in code spans, so it can't become a link, an image or a mention.
  */
 export function renderMarkdown(report: CheckReport, context: ReportContext): string {
-  const view = viewReport(report)
+  const view = toReportView(report)
   const { expected, zone, host, claim, wait } = view
   const started = context.resolvers.length === 0 ? 'no resolver' : context.resolvers.map(code).join(', ')
   const section = (title: string, lines: readonly string[]) =>
@@ -38,7 +38,7 @@ export function renderMarkdown(report: CheckReport, context: ReportContext): str
 
 /** Renders a finding as an item of a numbered list. */
 function findingLines({ code: id, severity, message, fix, evidence }: FindingView, index: number): string[] {
-  const difference = differenceLines(evidence, MAX_COLUMNS)
+  const difference = renderDifference(evidence, MAX_COLUMNS)
   // A fence of three backticks suffices: every line of the block starts with a label, so no value can start a line with a fence.
   const block = difference.length === 0 ? [] : ['', '```text', ...difference, '```']
   return [
@@ -65,9 +65,7 @@ function table(rows: readonly AnswerView[]): string[] {
 }
 
 /** Renders TXT values, one per line of a cell. */
-function values(list: readonly string[]): string {
-  return list.map(code).join('<br>') || '–'
-}
+const values = (list: readonly string[]): string => list.map(code).join('<br>') || '–'
 
 /**
  * Renders a row of a table. A pipe ends a cell, even in a code span, unless it follows a backslash. If the text already has a
@@ -77,7 +75,7 @@ const cells = (...row: readonly string[]) =>
   `| ${row.map((cell) => cell.replaceAll('\\|', '\\u{7c}').replaceAll('|', '\\|')).join(' | ')} |`
 
 /** Renders a sentence with its facts in code spans. */
-function prose(text: Text): string {
+function prose(text: RichText): string {
   return text.map((part) => (typeof part === 'string' ? part : code(part.value))).join('')
 }
 

@@ -1,7 +1,7 @@
 import type { DnsAddress } from '../context.ts'
-import { isPrivate, isV6, type Resolver } from './wire/address.ts'
+import { hasIpv6, isPrivateAddress, type Resolver } from './wire/address.ts'
 import type { Soa } from './wire/message.ts'
-import { listedRegistry } from './wire/registry.ts'
+import { findPublicSuffix } from './wire/registry.ts'
 import type { TxtValue } from './wire/txt-answer.ts'
 
 /**
@@ -228,7 +228,7 @@ export function detectInterception(seen: Pick<Observations, 'servers' | 'locatio
   const isPlausible = ({ isSuspect, address }: Pick<ServerObservation, 'isSuspect' | 'address'>) =>
     isSuspect === null ? heard.some((one) => one.address === address && one.host !== address) : !isSuspect
   const isGenuine = (server: ServerObservation) => {
-    const isNear = (other: Pick<ServerObservation, 'address'>) => isV6(other) === isV6(server)
+    const isNear = (other: Pick<ServerObservation, 'address'>) => hasIpv6(other) === hasIpv6(server)
     if (server.isSuspect === null) return true
     if (heard.filter(isNear).every(({ isResolver }) => isResolver)) return false
     return (registry.some(isNear) ? registry : heard).some((one) => isNear(one) && isPlausible(one))
@@ -250,8 +250,8 @@ export function detectInterception(seen: Pick<Observations, 'servers' | 'locatio
  * domain, and if the user chose an authoritative server as the resolver: then no registry is queried.
  */
 export function mayBeLocalZone({ zone, path, registry }: FoundZone, servers: readonly ServerObservation[]) {
-  if (servers.length > 0 && servers.every(({ address }) => isPrivate(address))) return true
-  if (path[0]?.zone === '.' || listedRegistry(zone) === undefined) return false
+  if (servers.length > 0 && servers.every(({ address }) => isPrivateAddress(address))) return true
+  if (path[0]?.zone === '.' || findPublicSuffix(zone) === undefined) return false
   const { withRecord, withoutRecord } = groupByOutcome(servers)
   const isUnproven = registry.length + withRecord.length === 0 && withoutRecord.length > 0
   return isUnproven || path.some(({ isResolvers }) => isResolvers)

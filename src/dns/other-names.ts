@@ -1,8 +1,8 @@
 import type { DnsAddress } from '../context.ts'
 import { type DnsCheck, isFromZone } from './locate.ts'
 import type { MisplacedRecord } from './observations.ts'
-import { query } from './wire/ask.ts'
-import { isAskable, isWithin } from './wire/name.ts'
+import { getAnswer } from './wire/ask.ts'
+import { canQuery, isWithin } from './wire/name.ts'
 import { haveSameValues, readTxt } from './wire/txt-answer.ts'
 
 /** Maximum milliseconds for a query about one other name, to one of the zone's name servers. */
@@ -49,8 +49,8 @@ function candidateNames(
 export async function findTxtAtOtherNames(server: DnsAddress, zone: string, check: DnsCheck) {
   const { name } = check
   const txtAt = async (owner: string) => {
-    if (!isAskable(owner)) return undefined
-    const message = await query(server, { name: owner, type: 'TXT' }, check, SERVER_MS)
+    if (!canQuery(owner)) return undefined
+    const message = await getAnswer(server, { name: owner, type: 'TXT' }, check, SERVER_MS)
     return message && isFromZone(message, zone) ? readTxt(message, owner) : undefined
   }
   // Random label, which nobody has published, so records at it can only come from a wildcard.

@@ -1,7 +1,7 @@
 import { CliError } from '../errors.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import type { Delegation, TxtOutcome } from './observations.ts'
-import type { Facts, FindingCode, Severity, Verdict } from './words.ts'
+import type { Evidence, FindingCode, Severity, Verdict } from './words.ts'
 
 /** Output of `claims check --json`, which scripts rely on. */
 export interface CheckReportJson {
@@ -16,9 +16,9 @@ export interface CheckReportJson {
   claim: { status: string } | null
   /** Zone that holds the name; null if it wasn't found. */
   zone: string | null
-  nameservers: NameserverReport[]
+  nameservers: NameserverAnswerJson[]
   /** Answers of recursive resolvers. Empty unless the authoritative servers have the record, or none of them can be reached. */
-  resolvers: ResolverReport[]
+  resolvers: ResolverAnswerJson[]
   /**
    * Findings in the order of the verdicts that they cause, `fix` first, so the first one explains the report's verdict. With the
    * same verdict, the most likely cause is first.
@@ -40,11 +40,11 @@ export interface Finding {
   severity: Severity
   message: string
   fix: string
-  evidence: Facts
+  evidence: Evidence
 }
 
 /** Answer of one resolver in the JSON report; times are in milliseconds, TTLs in seconds. */
-export interface ResolverReport {
+export interface ResolverAnswerJson {
   /** IP address, or URL of a resolver over HTTPS; null if a name server's host has no address. */
   address: string | null
   outcome: TxtOutcome
@@ -55,7 +55,7 @@ export interface ResolverReport {
 }
 
 /** Answer of one name server, at one of its addresses, in the JSON report. */
-export interface NameserverReport extends ResolverReport {
+export interface NameserverAnswerJson extends ResolverAnswerJson {
   host: string
   /** Whether the answer had the AA bit (RFC 1035 section 4.1.1). */
   authoritative: boolean
@@ -64,17 +64,15 @@ export interface NameserverReport extends ResolverReport {
 }
 
 /** Dotted paths of the fields of the JSON report, as the help of the commands lists them. */
-export const REPORT_FIELDS = [
+export const CHECK_REPORT_FIELDS = [
   ...['name', 'expected', 'verdict', 'ready', 'retry_after_seconds', 'claim.status', 'zone'],
-  ...['host', 'address', 'outcome', 'authoritative', 'values', 'ttl', 'serial', 'ms'].map(
-    (field) => `nameservers.${field}`,
-  ),
-  ...['address', 'outcome', 'values', 'ttl', 'ms'].map((field) => `resolvers.${field}`),
-  ...['code', 'severity', 'message', 'fix', 'evidence'].map((field) => `findings.${field}`),
+  ...'host address outcome authoritative values ttl serial ms'.split(' ').map((key) => `nameservers.${key}`),
+  ...'address outcome values ttl ms'.split(' ').map((key) => `resolvers.${key}`),
+  ...'code severity message fix evidence'.split(' ').map((key) => `findings.${key}`),
 ]
 
 /** Returns the part of a report that `--json` prints. */
-export function reportJson({ path: _path, remark: _remark, ...report }: CheckReport): CheckReportJson {
+export function toReportJson({ path: _path, remark: _remark, ...report }: CheckReport): CheckReportJson {
   return report
 }
 

@@ -3,8 +3,8 @@ import type { DnsCheck } from './locate.ts'
 import { isConclusive, type ResolverObservation } from './observations.ts'
 import { readTxtReply } from './servers.ts'
 import type { Resolver } from './wire/address.ts'
-import { ask, query } from './wire/ask.ts'
-import { type Message, nsHosts } from './wire/message.ts'
+import { getAnswer, sendQuery } from './wire/ask.ts'
+import { type DnsMessage, listNsHosts } from './wire/message.ts'
 
 /** Maximum milliseconds for a resolver, which has to query servers from the root down if its cache is cold. */
 const RESOLVER_MS = 5000
@@ -24,7 +24,7 @@ export async function observeResolver(
   const deadline = check.deadline.limitedTo(RESOLVER_MS)
   const observe = async (checkingDisabled: boolean): Promise<ResolverObservation> => {
     const question = { name, type: 'TXT', recursionDesired: true, checkingDisabled } as const
-    const reply = await ask(resolver, question, deadline, check.effects)
+    const reply = await sendQuery(resolver, question, deadline, check.effects)
     const answer = readTxtReply(reply, name, expected)
     const message = reply.kind === 'answer' ? reply.message : undefined
     // A server without recursion (RA) and authority (AA) only refers to other servers and has no data about the name, so report
@@ -38,10 +38,10 @@ export async function observeResolver(
   }
   const cachedSet = async (
     types: readonly ('NS' | 'DS' | 'DNSKEY')[],
-    textsOf: (message: Message) => readonly string[],
+    textsOf: (message: DnsMessage) => readonly string[],
   ) => {
     const flags = { recursionDesired: true, checkingDisabled: true, dnssecOk: true }
-    const asked = types.map((type) => query(resolver, { name: zone ?? name, type, ...flags }, check))
+    const asked = types.map((type) => getAnswer(resolver, { name: zone ?? name, type, ...flags }, check))
     const messages = (await Promise.all(asked)).flatMap((message) => message ?? [])
     const ttls = messages.flatMap(({ answers }) => answers.map(({ ttl }) => ttl))
     return { texts: messages.flatMap(textsOf), ttl: Math.max(0, ...ttls) }
@@ -49,7 +49,7 @@ export async function observeResolver(
   const first = await observe(false)
   if (zone === undefined) return first
   if (isConclusive(first.outcome) && first.outcome !== 'match')
-    return { ...first, cached: await cachedSet(['NS'], ({ answers }) => nsHosts(answers, zone)) }
+    return { ...first, cached: await cachedSet(['NS'], ({ answers }) => listNsHosts(answers, zone)) }
   if (first.outcome !== 'servfail') return first
   const { outcome: unchecked } = await observe(true)
   if (!isConclusive(unchecked)) return first

@@ -11,18 +11,18 @@ import {
   type TxtObservation,
 } from './observations.ts'
 import type { CheckReport, Finding } from './report.ts'
-import { type ExplainedValue, explainValues, isTokenValue, obviousFault } from './value.ts'
-import { formatDnsAddress, isV6 } from './wire/address.ts'
-import { relativeName } from './wire/name.ts'
-import { isRegistry, listedRegistry, registeredDomainOf } from './wire/registry.ts'
-import { decodeValues, distinctValues, hasText } from './wire/txt-answer.ts'
+import { explainValues, findFormatFault, looksLikeToken, type ValueExplanation } from './value.ts'
+import { formatResolver, hasIpv6 } from './wire/address.ts'
+import { toRelativeName } from './wire/name.ts'
+import { findPublicSuffix, isRegistry, registeredDomainOf } from './wire/registry.ts'
+import { decodeValues, deduplicateValues, hasText } from './wire/txt-answer.ts'
 import {
-  type Facts,
+  type Evidence,
   FINDING_TEXTS,
   type FindingCode,
+  fillTemplate,
   type ServerFact,
   severityOf,
-  textOf,
   toPlainText,
   type Verdict,
   verdictOf,
@@ -65,7 +65,7 @@ export function diagnose(observations: Observations): CheckReport {
       ...{ values: decodeValues(values), ttl, serial: soa?.serial ?? null, ms },
     })),
     resolvers: resolvers.map(({ resolver, outcome, values, ttl, ms }) => ({
-      ...{ address: formatDnsAddress(resolver), outcome, values: decodeValues(values), ttl, ms },
+      ...{ address: formatResolver(resolver), outcome, values: decodeValues(values), ttl, ms },
     })),
     findings: found,
     path: location.path,
@@ -123,7 +123,8 @@ export function needsResolvers(observations: Observations): boolean {
 function fromResolvers(observations: Observations, unseen: Finding): Finding[] {
   const { name, expected, location } = observations
   // A resolver with authority (AA) over a name of the public DNS answers from a zone of its own, so ignore its answer.
-  const isPublic = ({ authoritative }: TxtObservation) => !authoritative || listedRegistry(name) === undefined
+  const isPublic = ({ authoritative }: TxtObservation) =>
+    !authoritative || findPublicSuffix(name) === undefined
   const answers = observations.resolvers.filter((one) => isConclusive(one.outcome) && isPublic(one))
   const having = answers.filter(({ outcome }) => outcome === 'match')
   if (having.length > 0) return [createFinding('resolver_only', { name, ...resolverFacts(having) })]
@@ -181,7 +182,7 @@ function findCauses(state: ZoneState): Finding[] {
 }
 
 /** Returns the TXT values of several answers, each once. */
-const valuesOf = (seen: readonly TxtObservation[]) => distinctValues(seen.flatMap(({ values }) => values))
+const valuesOf = (seen: readonly TxtObservation[]) => deduplicateValues(seen.flatMap(({ values }) => values))
 
 /** Answers of a check with the zone of the name; null if the zone wasn't found. */
 type Placed = Observations & { readonly zone: string | null }
@@ -192,7 +193,7 @@ type Placed = Observations & { readonly zone: string | null }
  */
 function placeOf({ name, zone, expected, servers }: Placed) {
   const hosts = servers.map(({ host }) => host)
-  const host = zone === null ? name : relativeName(name, zone)
+  const host = zone === null ? name : toRelativeName(name, zone)
   const place = { name, zone, provider: dnsProviderOf(hosts), host, expected, ...parkingStateOf(hosts) }
   return { ...place, in_charge: zone === null ? null : [...new Set(hosts)] }
 }
@@ -202,7 +203,7 @@ function placeOf({ name, zone, expected, servers }: Placed) {
  * List have TXT records of their own, and not a name below a private top-level domain, which its owner can edit.
  */
 function findRegistry({ name, zone }: ZoneState): Finding[] | undefined {
-  if (name === zone || (zone !== '.' && listedRegistry(zone) !== zone)) return undefined
+  if (name === zone || (zone !== '.' && findPublicSuffix(zone) !== zone)) return undefined
   return [createFinding('domain_not_found', { domain: registeredDomainOf(name), said_by: zone })]
 }
 
@@ -253,7 +254,7 @@ function findWildcard(state: ZoneState): Finding[] | undefined {
 }
 
 /** Returns the finding of a TXT value with a fault, whose code is the fault's name. */
-function wrongValue(state: Placed, { fault, seen: values }: ExplainedValue, more: Facts = {}): Finding {
+function wrongValue(state: Placed, { fault, seen: values }: ValueExplanation, more: Evidence = {}): Finding {
   const seen = values.length === 1 ? (values[0] ?? '') : values
   return createFinding(fault, { ...placeOf(state), seen, ...more })
 }
@@ -269,11 +270,11 @@ function findSuspicions(state: ZoneState): Finding[] {
     ({ how, values: there }) =>
       // A service with a value at the name can have another one elsewhere, so a value with the same prefix is no mistake.
       how !== 'used' &&
-      decodeValues(there).some((one) => isTokenValue(one) && !prefixes.includes(prefixOf(one))),
+      decodeValues(there).some((one) => looksLikeToken(one) && !prefixes.includes(prefixOf(one))),
   )
   const found = [
     ...values.flatMap((value): Finding[] => {
-      const fault = obviousFault(value)
+      const fault = findFormatFault(value)
       return fault === undefined ? [] : [wrongValue(state, { fault, seen: [value] })]
     }),
     ...places.slice(0, 1).flatMap((place) => explainMisplaced(state, place)),
@@ -351,7 +352,7 @@ function findBrokenServers(state: ZoneState): Finding[] {
     (server) =>
       server.alias === null &&
       !nowhere.includes(server) &&
-      !(isV6(server) && heard.some((one) => one.host === server.host && !isV6(one))),
+      !(hasIpv6(server) && heard.some((one) => one.host === server.host && !hasIpv6(one))),
   )
   const found = (code: FindingCode, some: typeof servers, reason: string | null = null): Finding[] => {
     const provider = dnsProviderOf(some.map(({ host }) => host))
@@ -387,8 +388,8 @@ function findBrokenServers(state: ZoneState): Finding[] {
 }
 
 /** Returns the facts about several resolvers: addresses and outcomes. */
-const resolverFacts = (some: readonly ResolverObservation[]): Facts => ({
-  resolvers: some.map(({ resolver }) => formatDnsAddress(resolver)),
+const resolverFacts = (some: readonly ResolverObservation[]): Evidence => ({
+  resolvers: some.map(({ resolver }) => formatResolver(resolver)),
   outcomes: some.map(({ outcome }) => outcome),
 })
 
@@ -436,12 +437,12 @@ function keptSeconds(
 }
 
 /** Creates a finding, with its facts in the message and fix from `FINDING_TEXTS`. */
-export function createFinding(code: FindingCode, facts: Facts): Finding {
+export function createFinding(code: FindingCode, facts: Evidence): Finding {
   const { message, fix } = FINDING_TEXTS[code]
   return {
     ...{ code, severity: severityOf(code) },
-    message: toPlainText(textOf(message, facts)),
-    fix: toPlainText(textOf(fix, facts)),
+    message: toPlainText(fillTemplate(message, facts)),
+    fix: toPlainText(fillTemplate(fix, facts)),
     evidence: facts,
   }
 }

@@ -2,11 +2,11 @@ import type { DnsAddress } from '../context.ts'
 import { type DnsCheck, findZone, isFromZone, isSuspect, MAX_SERVERS, resolveHost } from './locate.ts'
 import type { CnameChain, FoundZone, ServerObservation, TxtObservation, TxtOutcome } from './observations.ts'
 import { DNS_PORT } from './wire/address.ts'
-import { ask, awaitPreferred, query, type Reply } from './wire/ask.ts'
-import { type Message, nsHosts, soaOf } from './wire/message.ts'
-import { isAskable, isWithin } from './wire/name.ts'
-import { listedRegistry } from './wire/registry.ts'
-import { hasText, MAX_ALIASES, readTxt, type TxtAnswer, type TxtValue } from './wire/txt-answer.ts'
+import { awaitPreferred, getAnswer, type QueryResult, sendQuery } from './wire/ask.ts'
+import { type DnsMessage, findSoa, listNsHosts } from './wire/message.ts'
+import { canQuery, isWithin } from './wire/name.ts'
+import { findPublicSuffix } from './wire/registry.ts'
+import { hasText, MAX_CNAMES, readTxt, type TxtAnswer, type TxtValue } from './wire/txt-answer.ts'
 
 /** Maximum milliseconds for a query to one name server. */
 const SERVER_MS = 4000
@@ -104,18 +104,18 @@ const NOT_ASKED: ServerReply = {
 async function askServer(server: DnsAddress, { zone, hosts }: FoundZone, check: DnsCheck) {
   const { name, expected, cache, effects } = check
   if (cache.isSilent(server)) return NOT_ASKED
-  const reply = await ask(server, { name, type: 'TXT' }, check.deadline.limitedTo(SERVER_MS), effects)
+  const reply = await sendQuery(server, { name, type: 'TXT' }, check.deadline.limitedTo(SERVER_MS), effects)
   if (reply.kind !== 'not_checked') cache.recordReply(server, reply.kind !== 'timeout')
   const answer = readTxtReply(reply, name, expected)
   if (reply.kind !== 'answer') return { ...NOT_ASKED, ...answer }
   const { message } = reply
   const [soaAnswer, nsAnswer] = await Promise.all(
-    (['SOA', 'NS'] as const).map((type) => query(server, { name: zone, type }, check, SERVER_MS)),
+    (['SOA', 'NS'] as const).map((type) => getAnswer(server, { name: zone, type }, check, SERVER_MS)),
   )
-  const found = soaAnswer?.aa === true ? soaOf(soaAnswer) : undefined
+  const found = soaAnswer?.aa === true ? findSoa(soaAnswer) : undefined
   const soa = found?.zone === zone ? found : null
   const isLame = !['REFUSED', 'SERVFAIL'].includes(message.rcode) && !isFromZone(message, zone)
-  const nsSet = nsAnswer?.aa === true ? nsHosts(nsAnswer.answers, zone) : []
+  const nsSet = nsAnswer?.aa === true ? listNsHosts(nsAnswer.answers, zone) : []
   const failure: TxtOutcome = soa === null ? 'lame' : 'refused'
   const outcome = isLame || answer.outcome === 'lame' ? failure : answer.outcome
   const isAbsent = ['mismatch', 'absent', 'nxdomain'].includes(outcome)
@@ -138,14 +138,14 @@ async function askServer(server: DnsAddress, { zone, hosts }: FoundZone, check: 
  */
 async function answersForRegistry(server: DnsAddress, zone: string, check: DnsCheck): Promise<boolean> {
   if (server.port !== DNS_PORT) return false
-  const name = listedRegistry(zone) ?? zone.slice(zone.lastIndexOf('.') + 1)
+  const name = findPublicSuffix(zone) ?? zone.slice(zone.lastIndexOf('.') + 1)
   const question = { name, type: 'SOA', recursionDesired: true } as const
-  const message = await query(server, question, check)
+  const message = await getAnswer(server, question, check)
   return message !== undefined && message.answers.length > 0 && (message.ra || !message.aa)
 }
 
 /** Reads the reply to a TXT query. Silence, refusals and truncated answers are never `absent`. */
-export function readTxtReply(reply: Reply, name: string, expected: string | null): TxtObservation {
+export function readTxtReply(reply: QueryResult, name: string, expected: string | null): TxtObservation {
   if (reply.kind !== 'answer')
     return { ...NO_ANSWER, outcome: reply.kind, ms: reply.kind === 'not_checked' ? null : reply.ms }
   const { message, ms } = reply
@@ -156,7 +156,7 @@ export function readTxtReply(reply: Reply, name: string, expected: string | null
     // timeout.
     outcome: message.tc && (outcome === 'mismatch' || outcome === 'absent') ? 'timeout' : outcome,
     ...{ values, ttl, alias: aliases[0] ?? null, authoritative: message.aa, ms },
-    negativeTtl: values.length > 0 ? null : (soaOf(message)?.negativeTtl ?? null),
+    negativeTtl: values.length > 0 ? null : (findSoa(message)?.negativeTtl ?? null),
   }
 }
 
@@ -192,15 +192,15 @@ async function followCnames(visited: readonly string[], check: DnsCheck): Promis
   const target = targets.at(-1) ?? ''
   const nothing = (isKnown: boolean): CnameEnd => ({ targets, isKnown, values: [], ttl: null })
   // A target of one label is no host name: the TXT value was entered as a CNAME target, so there is nothing to query.
-  if (targets.length > MAX_ALIASES || !isAskable(target) || !target.includes('.')) return nothing(true)
+  if (targets.length > MAX_CNAMES || !canQuery(target) || !target.includes('.')) return nothing(true)
   const location = await findZone(target, check)
   if (location.kind !== 'found') return nothing(location.kind === 'no_domain')
   const hosts = [...location.hosts.keys()].slice(0, 4)
   const known = await Promise.all(hosts.map((host) => addressesOf(host, location, check)))
   const servers = known.flatMap((addresses) => addresses ?? []).slice(0, 4)
-  const isGood = (one: Message) =>
+  const isGood = (one: DnsMessage) =>
     ['NOERROR', 'NXDOMAIN', 'YXDOMAIN'].includes(one.rcode) && isFromZone(one, location.zone)
-  const answers = servers.map((server) => query(server, { name: target, type: 'TXT' }, check, SERVER_MS))
+  const answers = servers.map((server) => getAnswer(server, { name: target, type: 'TXT' }, check, SERVER_MS))
   const message = await awaitPreferred(answers, isGood)
   // The end of the chain is known to be empty if no server has an address, or all that answer refuse: resolvers find no value
   // either.

@@ -6,24 +6,24 @@ import { createTable } from '../terminal/table.ts'
 import type { CheckReport } from './report.ts'
 import {
   type AnswerView,
-  differenceLines,
   type FindingView,
   type ReportView,
-  SYMBOLS,
+  renderDifference,
+  TONE_SYMBOLS,
   type Tone,
-  viewReport,
+  toReportView,
 } from './view.ts'
 import { capitalize, toPlainText } from './words.ts'
 
 /** Layout of a report in a terminal: colors, and the width in columns. */
-export interface Layout {
+export interface TerminalLayout {
   readonly palette: Palette
   readonly width: number
 }
 
 /** Renders a report for a terminal: the record, the answers of each server, and the findings. */
-export function renderReport(report: CheckReport, layout: Layout): string {
-  const view = viewReport(report)
+export function renderTerminalReport(report: CheckReport, layout: TerminalLayout): string {
+  const view = toReportView(report)
   return [
     headline(view, layout),
     ...tables(view, layout),
@@ -33,7 +33,7 @@ export function renderReport(report: CheckReport, layout: Layout): string {
 }
 
 /** Renders the name, the expected value and the result. */
-function headline(view: ReportView, layout: Layout): string {
+function headline(view: ReportView, layout: TerminalLayout): string {
   const { name, zone, expected, title, host, values } = view
   const { palette } = layout
   const inZone = zone === null || zone === name ? '' : ` in the zone ${zone}`
@@ -49,7 +49,7 @@ function headline(view: ReportView, layout: Layout): string {
 }
 
 /** Renders the answers of name servers and of resolvers as tables. */
-function tables({ nameservers, resolvers }: ReportView, layout: Layout): string[] {
+function tables({ nameservers, resolvers }: ReportView, layout: TerminalLayout): string[] {
   const render = <T extends object>(columns: readonly Column[], rows: readonly T[]) =>
     rows.length === 0 ? [] : [createTable(columns, { ...layout, now: 0 }).render(rows)]
   const answers: readonly Column[] = [
@@ -77,14 +77,14 @@ function tables({ nameservers, resolvers }: ReportView, layout: Layout): string[
 const MAX_LISTED = 20
 
 /** Renders a finding: message, comparison of values, fix. */
-function renderFinding(finding: FindingView, layout: Layout): string {
+function renderFinding(finding: FindingView, layout: TerminalLayout): string {
   const { palette } = layout
   const paint = palette[finding.tone]
   const message = toPlainText(finding.message)
   return (
     // Color the symbol only, because a complete paragraph in color is hard to read.
-    paragraph(`${message} [${finding.code}]`, `${SYMBOLS[finding.tone]} `, layout, undefined, paint) +
-    differenceLines(finding.evidence, layout.width - 2, palette)
+    paragraph(`${message} [${finding.code}]`, `${TONE_SYMBOLS[finding.tone]} `, layout, undefined, paint) +
+    renderDifference(finding.evidence, layout.width - 2, palette)
       .map((line) => `  ${line}\n`)
       .join('') +
     paragraph(toPlainText(finding.fix), '  → ', layout)
@@ -98,7 +98,7 @@ function renderFinding(finding: FindingView, layout: Layout): string {
 function paragraph(
   text: string,
   symbol: string,
-  layout: Layout,
+  layout: TerminalLayout,
   paint = (line: string) => line,
   paintSymbol = paint,
 ): string {

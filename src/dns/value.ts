@@ -19,7 +19,7 @@ const FAULTS = [
 export type ValueFault = (typeof FAULTS)[number]
 
 /** A fault, with the values at the name that show it. */
-export interface ExplainedValue {
+export interface ValueExplanation {
   readonly fault: ValueFault
   /** The wrong values: a single one or, for `split_records`, the parts in order. */
   readonly seen: readonly string[]
@@ -61,15 +61,15 @@ export function explainValues(
   expected: string,
   values: readonly TxtValue[],
   isGiven = false,
-): ExplainedValue | undefined {
+): ValueExplanation | undefined {
   const read = values.filter(({ bytes }) => bytes.length <= MAX_COMPARED_BYTES).slice(0, MAX_COMPARED_VALUES)
-  const found = read.flatMap((value): ExplainedValue[] => {
-    const fault = explainValue(expected, value, isGiven)
+  const found = read.flatMap((value): ValueExplanation[] => {
+    const fault = findFault(expected, value, isGiven)
     return fault === undefined ? [] : [{ fault, seen: [shownValue(expected, value)] }]
   })
   const parts = splitRecords(expected, decodeValues(read))
   if (parts !== undefined) found.push({ fault: 'split_records', seen: parts })
-  const rank = ({ fault }: ExplainedValue) => FAULTS.indexOf(fault)
+  const rank = ({ fault }: ValueExplanation) => FAULTS.indexOf(fault)
   return found.toSorted((a, b) => rank(a) - rank(b))[0]
 }
 
@@ -77,7 +77,7 @@ export function explainValues(
  * Returns the fault of one value, found by undoing one change after the other until the value equals the expected one. Undefined
  * for the expected value itself, and for an unrelated value (SPF, another service's proof).
  */
-export function explainValue(expected: string, value: TxtValue, isGiven = false): ValueFault | undefined {
+export function findFault(expected: string, value: TxtValue, isGiven = false): ValueFault | undefined {
   const seen = decodeValue(value.bytes)
   const wanted = stripQuotes(expected)
   if (seen === expected || wanted === '') return undefined
@@ -127,7 +127,7 @@ function holdsWhole(text: string, wanted: string): boolean {
 
 /** Whether `text` is a complete value that starts with `wanted`, or ends with `wanted` after a separator. */
 const isPartOf = (text: string, wanted: string): boolean =>
-  isCompleteValue(text) &&
+  isPrefixAndToken(text) &&
   (text.startsWith(wanted) || (/[\W_]$/.test(text.slice(0, -wanted.length)) && text.endsWith(wanted)))
 
 /**
@@ -179,7 +179,7 @@ function splitRecords(expected: string, seen: readonly string[]): string[] | und
  * Whether a value looks like a service's verification value: one prefix and one token, apart from quotation marks and invisible
  * characters.
  */
-export function isTokenValue(value: string): boolean {
+export function looksLikeToken(value: string): boolean {
   const words = value.replace(QUOTES, '').replace(INVISIBLE, (character) => (character === ' ' ? ' ' : ''))
   return PREFIX_AND_TOKEN.test(words.trim())
 }
@@ -188,28 +188,28 @@ export function isTokenValue(value: string): boolean {
  * Returns the fault that a service's verification value shows even if no value is expected; undefined for other values, and
  * without such a fault.
  */
-export function obviousFault(value: string): 'quoted' | 'whitespace' | undefined {
-  if (!isTokenValue(value)) return undefined
+export function findFormatFault(value: string): 'quoted' | 'whitespace' | undefined {
+  if (!looksLikeToken(value)) return undefined
   if (stripInvisible(value) !== value) return 'whitespace'
   return stripQuotes(value) === value ? undefined : 'quoted'
 }
 
 /** Whether a value is one prefix and one token, so that it may be added to DNS, checked there, and passed to a command. */
-export const isCompleteValue = (value: string): boolean =>
+export const isPrefixAndToken = (value: string): boolean =>
   value.length <= MAX_VALUE_BYTES && COMPLETE.test(value)
 
 /**
  * Reads a value that a user typed, without surrounding spaces and quotation marks. Returns undefined unless it is one prefix and
  * one token: compared with a mangled value, a correct record would be reported as wrong.
  */
-export function readGivenValue(given: string): string | undefined {
+export function parseGivenValue(given: string): string | undefined {
   const around = `(?:${QUOTES.source}|${INVISIBLE.source})+`
   const value = given.replace(new RegExp(`^${around}|${around}$`, 'gu'), '')
-  return isCompleteValue(value) ? value : undefined
+  return isPrefixAndToken(value) ? value : undefined
 }
 
 /** Part of a value in a comparison: equal in both values, or different. */
-export interface Piece {
+export interface DiffPiece {
   readonly text: string
   readonly differs: boolean
 }
@@ -218,7 +218,7 @@ export interface Piece {
  * Splits both values into three pieces, the middle one with the difference. If the value found contains the expected one, the outer
  * pieces differ instead.
  */
-export function comparedPieces(expected: string, seen: string): { expected: Piece[]; seen: Piece[] } {
+export function diffValues(expected: string, seen: string): { expected: DiffPiece[]; seen: DiffPiece[] } {
   const [wanted, got] = [Array.from(expected), Array.from(seen)]
   const at = seen.indexOf(expected)
   const isInside = at >= 0
@@ -226,7 +226,7 @@ export function comparedPieces(expected: string, seen: string): { expected: Piec
   const end = isInside ? got.length - start - wanted.length : commonEnds(wanted, got).end
   const cut = (all: readonly string[], from: number, to: number) =>
     [all.slice(0, from), all.slice(from, to), all.slice(to)].map(
-      (part, index): Piece => ({ text: part.join(''), differs: (index === 1) !== isInside }),
+      (part, index): DiffPiece => ({ text: part.join(''), differs: (index === 1) !== isInside }),
     )
   return {
     expected: isInside ? cut(wanted, 0, wanted.length) : cut(wanted, start, wanted.length - end),
@@ -235,7 +235,7 @@ export function comparedPieces(expected: string, seen: string): { expected: Piec
 }
 
 /** Formats a piece for one line, with invisible characters in a difference as `␣` or `\u{200b}`. */
-export function readablePiece({ text, differs }: Piece): string {
+export function formatDiffPiece({ text, differs }: DiffPiece): string {
   if (!differs) return sanitizeLine(text)
   return sanitizeLine(text.replace(/ /g, '␣').replace(/\p{Zs}/gu, escapeCodePoint))
 }

@@ -4,14 +4,14 @@ import { widthOf } from '../terminal/measure.ts'
 import { formatDuration } from '../terminal/time.ts'
 import { dnsProviderOf } from './hosts.ts'
 import { isConclusive, OUTCOME_LABELS } from './observations.ts'
-import type { CheckReport, NameserverReport, ResolverReport } from './report.ts'
-import { comparedPieces, readablePiece } from './value.ts'
-import { type Facts, FINDING_TEXTS, textOf, toSentence, type Verdict } from './words.ts'
+import type { CheckReport, NameserverAnswerJson, ResolverAnswerJson } from './report.ts'
+import { diffValues, formatDiffPiece } from './value.ts'
+import { capitalizeText, type Evidence, FINDING_TEXTS, fillTemplate, type Verdict } from './words.ts'
 
 /** Symbol of each tone, for readers who can't tell colors apart. */
-export const SYMBOLS = { good: '✓', bad: '✗', warning: '!', faint: 'i' } as const
+export const TONE_SYMBOLS = { good: '✓', bad: '✗', warning: '!', faint: 'i' } as const
 /** Appearance of a result: good, bad, a warning, or neutral (`faint`). */
-export type Tone = keyof typeof SYMBOLS
+export type Tone = keyof typeof TONE_SYMBOLS
 
 /** Text and tone of each verdict. */
 const VERDICTS: Readonly<Record<Verdict, readonly [result: string, tone: Tone]>> = {
@@ -23,14 +23,14 @@ const VERDICTS: Readonly<Record<Verdict, readonly [result: string, tone: Tone]>>
 }
 
 /** A report with the texts and tones that users see. */
-export type ReportView = ReturnType<typeof viewReport>
+export type ReportView = ReturnType<typeof toReportView>
 /** A finding with its message and fix as texts, and its tone. */
 export type FindingView = ReportView['findings'][number]
 /** A server's answer with its label and tone. */
 export type AnswerView = ReturnType<typeof viewAnswer>
 
 /** Prepares a report for users: the texts and tones that every format shows. */
-export function viewReport(report: CheckReport) {
+export function toReportView(report: CheckReport) {
   const { name, expected, nameservers, resolvers, findings } = report
   const isListing =
     expected === null && [...nameservers, ...resolvers].some(({ outcome }) => isConclusive(outcome))
@@ -62,14 +62,14 @@ export function viewReport(report: CheckReport) {
     resolvers: resolvers.map((answer) => viewAnswer(answer, report)),
     findings: findings.map(({ code, severity, evidence }) => ({
       ...{ code, severity, evidence, tone: severity === 'error' ? ('bad' as const) : severity },
-      message: toSentence(textOf(FINDING_TEXTS[code].message, evidence)),
-      fix: toSentence(textOf(FINDING_TEXTS[code].fix, evidence)),
+      message: capitalizeText(fillTemplate(FINDING_TEXTS[code].message, evidence)),
+      fix: capitalizeText(fillTemplate(FINDING_TEXTS[code].fix, evidence)),
     })),
   }
 }
 
 /** Adds a label and a tone to a server's answer. Values are sorted: the expected one first, then those named in findings. */
-function viewAnswer(answer: NameserverReport | ResolverReport, { expected, findings }: CheckReport) {
+function viewAnswer(answer: NameserverAnswerJson | ResolverAnswerJson, { expected, findings }: CheckReport) {
   const { outcome, values } = answer
   const named: readonly unknown[] = [expected, ...findings.flatMap(({ evidence }) => evidence['seen'])]
   const isAny = expected === null && isConclusive(outcome)
@@ -105,18 +105,18 @@ function waitingTime(report: CheckReport): string | undefined {
  * Returns three lines: the expected value, the value found, and carets below the difference. Empty unless both are single values
  * that fit into `width` columns.
  */
-export function differenceLines(
-  { expected, seen }: Facts,
+export function renderDifference(
+  { expected, seen }: Evidence,
   width: number,
   { good, bad, faint }: Pick<Palette, 'good' | 'bad' | 'faint'> = PLAIN_PALETTE,
 ): string[] {
   if (typeof expected !== 'string' || typeof seen !== 'string') return []
-  const compared = comparedPieces(expected, seen)
-  const texts = compared.seen.map(readablePiece)
+  const compared = diffValues(expected, seen)
+  const texts = compared.seen.map(formatDiffPiece)
   const start = widthOf(texts[0] ?? '')
   if (widthOf(texts.join('')) + 10 > width) return []
   const marked = (pieces: typeof compared.seen, paint: (text: string) => string) =>
-    pieces.map((piece) => (piece.differs ? paint(readablePiece(piece)) : readablePiece(piece))).join('')
+    pieces.map((piece) => (piece.differs ? paint(formatDiffPiece(piece)) : formatDiffPiece(piece))).join('')
   const carets = compared.seen
     .map(({ differs }, index) => (differs ? '^' : ' ').repeat(widthOf(texts[index] ?? '')))
     .join('')

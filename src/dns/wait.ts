@@ -1,7 +1,7 @@
 import { backoff, createDeadline, type Deadline } from '../timeout.ts'
 import { type CheckRequest, checkDns } from './check.ts'
 import type { CheckReport } from './report.ts'
-import { type DnsEffects, query } from './wire/ask.ts'
+import { type DnsEffects, getAnswer } from './wire/ask.ts'
 import { decodeValues, readTxt } from './wire/txt-answer.ts'
 
 /** Milliseconds between two checks: doubles from `first` up to `max`, without random variation. */
@@ -72,7 +72,7 @@ async function hasChanged({ name, nameservers }: CheckReport, request: WaitReque
   const lacking = nameservers.find(({ outcome }) => ['absent', 'mismatch', 'nxdomain'].includes(outcome))
   if (lacking === undefined || lacking.address === null) return false
   const server = { address: lacking.address, port: request.authoritativePort }
-  const message = await query(server, { name, type: 'TXT' }, { deadline: request.deadline, effects })
+  const message = await getAnswer(server, { name, type: 'TXT' }, { deadline: request.deadline, effects })
   const seen = message && decodeValues(readTxt(message, name).values).toSorted()
   return seen !== undefined && JSON.stringify(seen) !== JSON.stringify(lacking.values.toSorted())
 }

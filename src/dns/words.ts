@@ -246,10 +246,10 @@ export interface ServerFact {
 /** A fact of a finding, as a JSON value. */
 export type Fact = string | number | null | ServerFact | readonly Fact[]
 /** Facts of a finding: its evidence in the JSON report, and the source of its texts. */
-export type Facts = Readonly<Record<string, Fact>>
+export type Evidence = Readonly<Record<string, Fact>>
 
 /** A fact inside a text. A fact can have any characters, so each output format escapes it in its own way. */
-export interface FactValue {
+export interface FormattedFact {
   readonly value: string
   /**
    * Whether to quote the fact, as for TXT values, whose leading and trailing spaces matter. Values at the end of a fix aren't
@@ -258,7 +258,7 @@ export interface FactValue {
   readonly isQuoted?: boolean
 }
 /** A sentence as plain strings and facts, so that each format can mark the facts. */
-export type Text = readonly (string | FactValue)[]
+export type RichText = readonly (string | FormattedFact)[]
 
 /** Maximum number of characters shown of a fact. Real values have fewer than a hundred, but a hostile server can send 64 KB. */
 const MAX_VALUE_LENGTH = 300
@@ -272,7 +272,7 @@ const MAX_LONG_LISTED = 2
  *
  * @throws Error if a fact outside brackets is undefined
  */
-export function textOf(words: string, facts: Facts): Text {
+export function fillTemplate(words: string, facts: Evidence): RichText {
   return words.split(/\[([^\]]*)\]/).flatMap((part, index) => {
     // The split alternates plain text, fact name and kind, so every third piece from the second on is a fact's name.
     const pieces = part.split(/\{(\w+)(?::(\w+))?\}/)
@@ -291,10 +291,10 @@ export function textOf(words: string, facts: Facts): Text {
  * Formats a fact by its kind: `duration` (from seconds), `quoted` (TXT values), `count` (of a list), `name` (domain name),
  * `place` (holder of a delegation), `words` or `remedy` (key of the tables above). Without a kind, formats it as plain text.
  */
-function factText(fact: Fact, kind: string | undefined, facts: Facts): Text {
+function factText(fact: Fact, kind: string | undefined, facts: Evidence): RichText {
   if (kind === 'duration') return [formatDuration(Number(fact))]
-  if (kind === 'words') return textOf(REASONS[String(fact)] ?? '', facts)
-  if (kind === 'remedy') return textOf(REMEDIES[String(fact)] ?? '', facts)
+  if (kind === 'words') return fillTemplate(REASONS[String(fact)] ?? '', facts)
+  if (kind === 'remedy') return fillTemplate(REMEDIES[String(fact)] ?? '', facts)
   if (kind === 'place')
     return fact === null ? ['at the registrar'] : ['in the zone ', { value: String(fact) }]
   if (kind === 'name' && typeof fact === 'string') return [{ value: shorten(writtenName(fact)) }]
@@ -325,13 +325,13 @@ function eachHostOnce(facts: readonly Fact[]): readonly Fact[] {
 }
 
 /** Returns a text as one plain line, for terminals, scripts and errors. */
-export const toPlainText = (text: Text): string =>
+export const toPlainText = (text: RichText): string =>
   text
     .map((part) => (typeof part === 'string' ? part : part.isQuoted ? `"${part.value}"` : part.value))
     .join('')
 
 /** Capitalizes a text that starts with our own words, but not one that starts with a fact. */
-export function toSentence([first = '', ...rest]: Text): Text {
+export function capitalizeText([first = '', ...rest]: RichText): RichText {
   return typeof first === 'string' ? [capitalize(first), ...rest] : [first, ...rest]
 }
 

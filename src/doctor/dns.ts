@@ -1,6 +1,6 @@
 import type { DnsAddress } from '../context.ts'
-import { formatDnsAddress } from '../dns/wire/address.ts'
-import { ask, dnsEffects } from '../dns/wire/ask.ts'
+import { formatResolver } from '../dns/wire/address.ts'
+import { sendQuery, toDnsEffects } from '../dns/wire/ask.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { createDeadline } from '../timeout.ts'
@@ -33,7 +33,7 @@ export async function examineResolvers(io: Io): Promise<Finding> {
   if (resolvers.length === 0) return warningFinding('the system has no usable resolver', OVER_HTTPS)
   const deadline = createDeadline(RESOLVER_TIMEOUT_MS, io.clock)
   const replies = await Promise.all(
-    resolvers.map((resolver) => ask(resolver, KNOWN_NAME, deadline, dnsEffects(io))),
+    resolvers.map((resolver) => sendQuery(resolver, KNOWN_NAME, deadline, toDnsEffects(io))),
   )
   const problems = replies.map((reply) => {
     if (reply.kind !== 'answer') return reply.reason ?? 'no answer'
@@ -41,7 +41,7 @@ export async function examineResolvers(io: Io): Promise<Finding> {
     if (rcode !== 'NOERROR') return rcode
     return answers.some(({ type }) => type === KNOWN_NAME.type) ? '' : 'NOERROR without data'
   })
-  const addresses = resolvers.map(formatDnsAddress)
+  const addresses = resolvers.map(formatResolver)
   const wrong = addresses.flatMap((address, at) => (problems[at] ? `${address} (${problems[at]})` : []))
   if (wrong.length > 0)
     return warningFinding(`resolvers that did not find com, which exists: ${wrong.join(', ')}`, OVER_HTTPS)
@@ -59,7 +59,7 @@ export async function examineDirectDns(io: Io): Promise<Finding> {
     return skippedFinding('not applicable with a custom resolver or port, since DNS may be private')
   const deadline = createDeadline(ROOT_TIMEOUT_MS, io.clock)
   const replies = await Promise.all(
-    ROOT_SERVERS.map((server) => ask(server, ROOT_QUESTION, deadline, dnsEffects(io))),
+    ROOT_SERVERS.map((server) => sendQuery(server, ROOT_QUESTION, deadline, toDnsEffects(io))),
   )
   const answers = replies.flatMap((reply) => (reply.kind === 'answer' ? reply.message : []))
   if (answers.length === 0)

@@ -1,7 +1,7 @@
 import packet from 'dns-packet'
 import { type Clock, type DnsExchange, DnsTransportError } from '../../src/context.ts'
-import { formatDnsAddress, type Resolver } from '../../src/dns/wire/address.ts'
-import type { AskNetwork } from '../../src/dns/wire/ask.ts'
+import { formatResolver, type Resolver } from '../../src/dns/wire/address.ts'
+import type { DnsTransports } from '../../src/dns/wire/ask.ts'
 
 /**
  * Reaction of a server to a query: an answer; silence until the timeout (`silent`) or until another server has answered
@@ -22,7 +22,7 @@ export interface Asked {
   readonly dnssecOk: boolean
 }
 
-export interface FakeDns extends AskNetwork {
+export interface FakeDns extends DnsTransports {
   readonly asked: Asked[]
 }
 
@@ -41,7 +41,7 @@ export function createFakeDns(
       const opt = query.additionals?.find((record): record is packet.OptAnswer => record.type === 'OPT')
       const one: Asked = {
         transport,
-        server: server instanceof URL ? formatDnsAddress(server) : server.address,
+        server: server instanceof URL ? formatResolver(server) : server.address,
         id: query.id,
         name: question?.name ?? '',
         type: question?.type ?? '',

@@ -7,7 +7,7 @@ import { renderMarkdown } from '../../src/dns/markdown.ts'
 import type { TxtOutcome } from '../../src/dns/observations.ts'
 import type { CheckReport } from '../../src/dns/report.ts'
 import { createFinding } from '../../src/dns/rules.ts'
-import { renderReport } from '../../src/dns/terminal.ts'
+import { renderTerminalReport } from '../../src/dns/terminal.ts'
 import { PLAIN_PALETTE } from '../../src/terminal/color.ts'
 import { sanitizeLine } from '../../src/terminal/sanitize.ts'
 import { axeViolations, launchChromium } from '../chromium.ts'
@@ -57,19 +57,19 @@ test.each([
 ] as const)('a report with the verdict %s says once in every format how long to wait', (verdict, said) => {
   const report = { ...WRONG, verdict }
   for (const text of [
-    renderReport(report, LAYOUT),
+    renderTerminalReport(report, LAYOUT),
     renderMarkdown(report, CONTEXT),
     renderHtml(report, CONTEXT),
   ])
     expect(text.match(/2 hours/g), text).toHaveLength(1)
-  expect(renderReport(report, LAYOUT)).toContain(said)
+  expect(renderTerminalReport(report, LAYOUT)).toContain(said)
 })
 
 test('a large TXT set is counted in the terminal report, and complete in Markdown and HTML', () => {
   const foreign = Array.from({ length: 30 }, (_, n) => `foreign-${n}=${'x'.repeat(160)}`)
   const report = reportOn('example.com', ['prefix=token', ...foreign], { findings: [] })
   for (const width of [60, 80, 120, Number.POSITIVE_INFINITY]) {
-    const rows = renderReport(report, { ...LAYOUT, width }).split('\n')
+    const rows = renderTerminalReport(report, { ...LAYOUT, width }).split('\n')
     if (width > 80) expect(rows.join('\n').match(/prefix=token and 30 more/g)?.length).toBeGreaterThan(2)
     expect(Math.max(...rows.map((row) => row.length))).toBeLessThanOrEqual(Math.min(width, 180))
   }
@@ -79,7 +79,7 @@ test('a large TXT set is counted in the terminal report, and complete in Markdow
 })
 
 test('a fix in the terminal report begins with a capital letter', () => {
-  expect(renderReport(WRONG, LAYOUT)).toContain('→ Add a TXT record in the zone')
+  expect(renderTerminalReport(WRONG, LAYOUT)).toContain('→ Add a TXT record in the zone')
 })
 
 test('a terminal shows expected above found, with the difference marked in color and by carets', () => {
@@ -89,7 +89,7 @@ test('a terminal shows expected above found, with the difference marked in color
     good: (text: string) => `+${text}+`,
   }
   const report = reportOn('example.com', ['prefix=token', 'prefix=taken'])
-  expect(renderReport(report, { palette, width: 100 })).toContain(
+  expect(renderTerminalReport(report, { palette, width: 100 })).toContain(
     ['  expected  prefix=t+o+ken', '  found     prefix=t<a>ken', '                    ^'].join('\n'),
   )
 })
@@ -110,7 +110,7 @@ test('a report without an expected value shows the TXT values and the DNS provid
   const report = reportOn('www.example.com', ['a=b'], {
     ...{ expected: null, verdict: 'unknown', zone: 'example.com', nameservers, findings: [], claim: null },
   })
-  const text = renderReport(report, LAYOUT)
+  const text = renderTerminalReport(report, LAYOUT)
   expect(text).toMatch(
     /^www.example.com in the zone example.com, hosted by Cloudflare: TXT records\n {2}a=b\n/,
   )
@@ -146,7 +146,7 @@ test('a report has no control, escape or bidi character from names and values in
   fc.assert(
     fc.property(hostile, hostileValues, (name, values) => {
       for (const text of [
-        renderReport(reportOn(name, values), LAYOUT),
+        renderTerminalReport(reportOn(name, values), LAYOUT),
         renderMarkdown(reportOn(name, values), CONTEXT),
         renderHtml(reportOn(name, values), CONTEXT),
       ])

@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
-  comparedPieces,
-  explainValue,
+  diffValues,
   explainValues,
-  obviousFault,
-  readGivenValue,
+  findFault,
+  findFormatFault,
+  parseGivenValue,
 } from '../../src/dns/value.ts'
 import type { TxtValue } from '../../src/dns/wire/txt-answer.ts'
 
@@ -17,7 +17,7 @@ const record = (...strings: string[]): TxtValue => ({
   strings: strings.map((string) => Buffer.from(string)),
   bytes: Buffer.from(strings.join('')),
 })
-const explain = (...strings: string[]) => explainValue(EXPECTED, record(...strings))
+const explain = (...strings: string[]) => findFault(EXPECTED, record(...strings))
 
 test.each([
   [`${EXPECTED}Z`, 'given_value_cut'],
@@ -26,7 +26,7 @@ test.each([
   [`TXT ${EXPECTED}`, 'extra_text'],
   [`example.com. IN TXT "${EXPECTED}"`, 'extra_text'],
 ])('the value %s beside a --value that may have been cut is explained as %s', (text, fault) => {
-  expect(explainValue(EXPECTED, record(text), true)).toBe(fault)
+  expect(findFault(EXPECTED, record(text), true)).toBe(fault)
 })
 
 test.each([
@@ -134,7 +134,7 @@ describe('what belongs to somebody else', () => {
       fc.property(mine, fc.array(others, { maxLength: 8 }), (expected, seen) => {
         const values = seen.map((value) => record(value))
         expect(explainValues(expected, values)).toBeUndefined()
-        expect(seen.map(obviousFault).filter(Boolean)).toEqual([])
+        expect(seen.map(findFormatFault).filter(Boolean)).toEqual([])
       }),
     )
   })
@@ -143,7 +143,7 @@ describe('what belongs to somebody else', () => {
     fc.assert(
       fc.property(mine, mine, (expected, seen) => {
         fc.pre(expected !== seen)
-        expect(explainValue(expected, record(seen))).toBe('stale_token')
+        expect(findFault(expected, record(seen))).toBe('stale_token')
       }),
     )
   })
@@ -174,18 +174,18 @@ test.each([
   [`(${EXPECTED})`, undefined],
   [`**${EXPECTED}**`, undefined],
 ])('the given --value %j is read as %j', (given, value) => {
-  expect(readGivenValue(given)).toBe(value)
+  expect(parseGivenValue(given)).toBe(value)
 })
 
 test('the compared pieces of two values join to the values, with the common beginning and end apart', () => {
   fc.assert(
     fc.property(fc.string(), fc.string(), (expected, seen) => {
-      const pieces = comparedPieces(expected, seen)
+      const pieces = diffValues(expected, seen)
       expect(pieces.expected.map(({ text }) => text).join('')).toBe(expected)
       expect(pieces.seen.map(({ text }) => text).join('')).toBe(seen)
     }),
   )
-  const { expected, seen } = comparedPieces('prefix=token', 'prefix=tocken')
+  const { expected, seen } = diffValues('prefix=token', 'prefix=tocken')
   expect(expected.map(({ text }) => text)).toEqual(['prefix=to', '', 'ken'])
   expect(seen.map(({ text }) => text)).toEqual(['prefix=to', 'c', 'ken'])
 })

@@ -1,6 +1,6 @@
 import { ERROR_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
 import { BATCH_OPTIONS, DEFAULT_WAIT_SECONDS, isBatch } from '../../claims/definition.ts'
-import { type CheckReportJson, REPORT_FIELDS, reportJson } from '../../dns/report.ts'
+import { CHECK_REPORT_FIELDS, type CheckReportJson, toReportJson } from '../../dns/report.ts'
 import { usageError } from '../../errors.ts'
 import { type Column, type Item, summarizeValues } from '../../terminal/columns.ts'
 import { commandDeadline } from '../../timeout.ts'
@@ -62,7 +62,7 @@ export const command = defineCommand({
   ],
   output: {
     schema: 'report',
-    fields: [...REPORT_FIELDS, ...ERROR_FIELDS],
+    fields: [...CHECK_REPORT_FIELDS, ...ERROR_FIELDS],
     columns: COLUMNS,
     formats: ['markdown', 'html'],
   },
@@ -124,7 +124,7 @@ export const command = defineCommand({
             await explainMissingValue(report, io)
           }
           const label = expectsNoValue(report) ? 'no value to look for' : report.verdict
-          return { label, item: reportJson(report), error, report }
+          return { label, item: toReportJson(report), error, report }
         },
       },
       io,

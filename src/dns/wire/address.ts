@@ -17,7 +17,7 @@ export const PUBLIC_RESOLVERS: readonly Resolver[] = [
 ].map(([address = '', host]) => ({ address, port: DNS_PORT, https: new URL(`https://${host}/dns-query`) }))
 
 /** Formats a resolver as `--resolver` takes it, without the default port. */
-export function formatDnsAddress(resolver: Resolver): string {
+export function formatResolver(resolver: Resolver): string {
   if (resolver instanceof URL) return resolver.href
   const { address, port } = resolver
   if (port === DNS_PORT) return address
@@ -25,20 +25,20 @@ export function formatDnsAddress(resolver: Resolver): string {
 }
 
 /** Returns the canonical spelling of an IP address (RFC 5952), so that a server with two spellings is queried once. */
-export function canonicalAddress(address: string): string {
+export function canonicalizeAddress(address: string): string {
   if (isIP(address) !== 6 || address.includes('%')) return address
   return new URL(`http://[${address}]/`).hostname.slice(1, -1)
 }
 
 /** Whether an address is an IPv6 address; false for null. */
-export const isV6 = ({ address }: { readonly address: string | null }): boolean =>
+export const hasIpv6 = ({ address }: { readonly address: string | null }): boolean =>
   address?.includes(':') === true
 
 /** Private addresses: RFC 1918, carrier-grade NAT (RFC 6598), and IPv6 unique local addresses (RFC 4193). */
 const PRIVATE = /^(?:10|192\.168|172\.(?:1[6-9]|2\d|3[01])|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7]))\.|^f[cd]/
 
 /** Whether an address belongs to a private network. */
-export const isPrivate = (address: string | null): boolean => address !== null && PRIVATE.test(address)
+export const isPrivateAddress = (address: string | null): boolean => address !== null && PRIVATE.test(address)
 
 /** Addresses of the machine itself (RFC 1122 section 3.2.1.3), which DNS filters also give for blocked names. */
 const OWN = /^(?:0|127)\.|^::1?$/

@@ -2,26 +2,26 @@ import { setMaxListeners } from 'node:events'
 import { type Context, type DnsExchange, type DnsNetwork, DnsTransportError } from '../../context.ts'
 import type { Deadline } from '../../timeout.ts'
 import type { Resolver } from './address.ts'
-import { exchangeHttps } from './https.ts'
-import { decodeAnswer, encodeQuery, type Message, type Question } from './message.ts'
+import { exchangeOverHttps } from './https.ts'
+import { type DnsMessage, type DnsQuestion, decodeResponse, encodeQuery } from './message.ts'
 
 /** Transports of DNS queries: UDP, TCP and HTTPS. */
-export interface AskNetwork extends DnsNetwork {
+export interface DnsTransports extends DnsNetwork {
   https(exchange: DnsExchange<URL>): Promise<Uint8Array>
 }
 
 /** Effects that DNS queries need. */
 export interface DnsEffects extends Pick<Context, 'clock' | 'random'> {
-  readonly dns: AskNetwork
+  readonly dns: DnsTransports
   readonly signal: AbortSignal
 }
 
 /** Returns the effects of DNS queries, from a command's context. */
-export function dnsEffects(
+export function toDnsEffects(
   context: Pick<Context, 'clock' | 'random' | 'dns' | 'http' | 'interrupts'>,
 ): DnsEffects {
   const { clock, random, dns, http, interrupts } = context
-  const network = { ...dns, https: (exchange: DnsExchange<URL>) => exchangeHttps(exchange, http) }
+  const network = { ...dns, https: (exchange: DnsExchange<URL>) => exchangeOverHttps(exchange, http) }
   return { clock, random, dns: network, signal: interrupts.signal }
 }
 
@@ -29,7 +29,7 @@ export function dnsEffects(
  * Creates a controller that aborts when `parent` does. `AbortSignal.any` would leave an entry in the parent for each derived
  * signal, so a parent that lives as long as a run of thousands of domains would collect one entry per DNS query.
  */
-export function childController(parent: AbortSignal): AbortController {
+export function createChildController(parent: AbortSignal): AbortController {
   const child = new AbortController()
   // Disable the warning about many listeners: any number of queries and waits follow this signal.
   setMaxListeners(0, child.signal)
@@ -43,9 +43,9 @@ export function childController(parent: AbortSignal): AbortController {
 }
 
 /** Result of one question to one server; `ms`: milliseconds from the first datagram to the answer. */
-export type Reply =
+export type QueryResult =
   /** A message with the TC bit lacks records, because TCP didn't deliver the rest. */
-  | { readonly kind: 'answer'; readonly message: Message; readonly ms: number }
+  | { readonly kind: 'answer'; readonly message: DnsMessage; readonly ms: number }
   /** `reason`: message for users, set if the resolver is queried over HTTPS only. */
   | { readonly kind: DnsTransportError['kind']; readonly ms: number; readonly reason?: string }
 
@@ -71,18 +71,18 @@ const REJECTS_EDNS: readonly string[] = ['FORMERR', 'NOTIMP', 'BADVERS']
  *
  * Silence, refusals and malformed answers are results. Rejects only with the abort reason of `effects.signal`.
  */
-export async function ask(
+export async function sendQuery(
   server: Resolver,
-  question: Question,
+  question: DnsQuestion,
   deadline: Deadline,
   effects: DnsEffects,
-): Promise<Reply> {
+): Promise<QueryResult> {
   effects.signal.throwIfAborted()
   const { clock } = effects
   const start = clock.monotonic()
   const elapsed = () => Math.round(clock.monotonic() - start)
   // Cancels the transports that are still waiting when an answer arrives.
-  const controller = childController(effects.signal)
+  const controller = createChildController(effects.signal)
   const { signal } = controller
   const sending = { ...effects, signal }
   const overHttps = (url: URL) => send(effects.dns.https, url, question, deadline, UDP_SIZE, sending)
@@ -90,7 +90,7 @@ export async function ask(
     if (server instanceof URL) return { kind: 'answer', message: await overHttps(server), ms: elapsed() }
     const via = (transport: 'udp' | 'tcp', udpSize: number | undefined) =>
       send(effects.dns[transport], server, question, deadline, udpSize, sending)
-    const fallBack = (first: Promise<Message>, waitMs: number, next: () => Promise<Message>) => {
+    const fallBack = (first: Promise<DnsMessage>, waitMs: number, next: () => Promise<DnsMessage>) => {
       const pause = clock.sleep(Math.min(waitMs, Math.max(0, deadline.remainingMs()) / 2), signal)
       return Promise.race([first.catch(() => undefined), pause]).then((early) => early ?? next())
     }
@@ -126,13 +126,13 @@ export async function ask(
 const QUERY_MS = 2000
 
 /** Sends one question to one server; undefined if no answer arrives within `limitMs` milliseconds or before the deadline. */
-export async function query(
+export async function getAnswer(
   server: Resolver,
-  question: Question,
+  question: DnsQuestion,
   { deadline, effects }: { readonly deadline: Deadline; readonly effects: DnsEffects },
   limitMs = QUERY_MS,
-): Promise<Message | undefined> {
-  const reply = await ask(server, question, deadline.limitedTo(limitMs), effects)
+): Promise<DnsMessage | undefined> {
+  const reply = await sendQuery(server, question, deadline.limitedTo(limitMs), effects)
   return reply.kind === 'answer' ? reply.message : undefined
 }
 
@@ -140,24 +140,24 @@ export async function query(
 async function send<Server extends Resolver>(
   exchange: (exchange: DnsExchange<Server>) => Promise<Uint8Array>,
   server: Server,
-  question: Question,
+  question: DnsQuestion,
   deadline: Deadline,
   udpSize: number | undefined,
   effects: DnsEffects,
-): Promise<Message> {
+): Promise<DnsMessage> {
   const [high = 0, low = 0] = effects.random.bytes(2)
   // The id is 0 over HTTPS, so that HTTP caches can answer (RFC 8484 section 4.1).
   const id = server instanceof URL ? 0 : (high << 8) | low
   const timeoutMs = deadline.remainingMs()
   if (timeoutMs <= 0) throw new DnsTransportError('not_checked', 'no time left')
-  let answer: Message | undefined
+  let answer: DnsMessage | undefined
   await exchange({
     server,
     message: encodeQuery(id, question, udpSize),
     timeoutMs,
     signal: effects.signal,
     accept: (wire) => {
-      answer = decodeAnswer(wire, id, question)
+      answer = decodeResponse(wire, id, question)
       return answer !== undefined
     },
   })
@@ -180,7 +180,7 @@ function kindOf(error: unknown): DnsTransportError['kind'] {
  * Limits a network to `max` queries, including retries, TCP and HTTPS. A zone can name any servers and aliases, so without a limit
  * a hostile zone could make one check query thousands of strangers' servers.
  */
-export function limitQueries(dns: AskNetwork, max: number) {
+export function limitQueries(dns: DnsTransports, max: number) {
   let left = max
   let isReached = false
   const limited =

@@ -11,7 +11,7 @@ const MAX_BYTES = 65_535
  * Sends a query over HTTPS: a POST (RFC 8484 section 4.1) through the program's own HTTP client, so with its proxy and trusted
  * certificates. Redirects aren't followed. Rejects with a `DnsTransportError`, whose message is for users.
  */
-export function exchangeHttps(
+export function exchangeOverHttps(
   exchange: DnsExchange<URL>,
   http: Pick<HttpTransport, 'send'>,
 ): Promise<Uint8Array> {

@@ -1,11 +1,11 @@
 import packet from 'dns-packet'
-import { canonicalAddress } from './address.ts'
+import { canonicalizeAddress } from './address.ts'
 
 /** Record types that the check queries. */
 type QuestionType = 'TXT' | 'CNAME' | 'SOA' | 'NS' | 'A' | 'AAAA' | 'DS' | 'DNSKEY'
 
 /** Question of a DNS query (RFC 1035 section 4.1.2), with its flags. */
-export interface Question {
+export interface DnsQuestion {
   /** Name in lowercase without the trailing dot; `.` for the root. */
   readonly name: string
   readonly type: QuestionType
@@ -47,7 +47,7 @@ export type ResourceRecord =
 export type RecordOf<T extends ResourceRecord['type']> = Extract<ResourceRecord, { readonly type: T }>
 
 /** A decoded DNS message (RFC 1035 section 4.1): flags and records. */
-export interface Message {
+export interface DnsMessage {
   /** Name of the rcode at IANA, such as `NXDOMAIN`; `BADVERS` for every extended rcode. */
   readonly rcode: string
   readonly aa: boolean
@@ -72,7 +72,7 @@ const OPT = { type: 'OPT', name: '.', extendedRcode: 0, ednsVersion: 0 } as cons
  */
 export function encodeQuery(
   id: number,
-  { type, name, recursionDesired = false, checkingDisabled = false, dnssecOk = false }: Question,
+  { type, name, recursionDesired = false, checkingDisabled = false, dnssecOk = false }: DnsQuestion,
   udpSize: number | undefined,
 ): Uint8Array {
   const opt = { flags: dnssecOk ? packet.DNSSEC_OK : 0, flag_do: dnssecOk, options: [] }
@@ -90,7 +90,7 @@ export function encodeQuery(
  * Decodes the answer to a query. Returns undefined for another id or question, for a query, and for malformed bytes. A truncated
  * answer with unreadable records is returned without records, because its TC bit is enough to retry over TCP.
  */
-export function decodeAnswer(wire: Uint8Array, id: number, question: Question): Message | undefined {
+export function decodeResponse(wire: Uint8Array, id: number, question: DnsQuestion): DnsMessage | undefined {
   const whole = tryDecode(Buffer.from(wire))
   // Decode the header alone, with zero counts of records: it shows the TC bit even if the records are cut off.
   const header = tryDecode(Buffer.concat([wire.subarray(0, 4), Buffer.alloc(8)]))
@@ -162,7 +162,7 @@ function toRecord(record: packet.Answer): ResourceRecord | undefined {
       return { ...base, type: record.type, target: canonicalName(record.data) }
     case 'A':
     case 'AAAA':
-      return { ...base, type: record.type, address: canonicalAddress(record.data) }
+      return { ...base, type: record.type, address: canonicalizeAddress(record.data) }
     case 'SOA': {
       const { serial = 0, minimum = 0 } = record.data
       const soa = { zone: base.name, serial, negativeTtl: Math.min(ttl, minimum) }
@@ -187,11 +187,11 @@ function canonicalName(name: string): string {
  * Returns the SOA record of an answer: that of the queried zone or, in a negative answer, of the zone that denies the name;
  * undefined without one.
  */
-export function soaOf({ answers, authority }: Message): Soa | undefined {
+export function findSoa({ answers, authority }: DnsMessage): Soa | undefined {
   return [...answers, ...authority].find((record) => record.type === 'SOA')?.soa
 }
 
 /** Returns the hosts that a zone's NS records name. */
-export function nsHosts(records: readonly ResourceRecord[], zone: string): string[] {
+export function listNsHosts(records: readonly ResourceRecord[], zone: string): string[] {
   return records.flatMap((one) => (one.type === 'NS' && one.name === zone ? [one.target] : []))
 }

@@ -107,7 +107,7 @@ function hostOf(text: string): string {
 /**
  * Returns the names above a name from the top down, without the root: for `a.b.example.com`, `com`, `example.com`, `b.example.com`.
  */
-export function ancestors(name: string): string[] {
+export function listAncestors(name: string): string[] {
   const labels = name.split('.')
   return labels.slice(1).map((_, index) => labels.slice(labels.length - 1 - index).join('.'))
 }
@@ -118,12 +118,12 @@ export function isWithin(name: string, zone: string): boolean {
 }
 
 /** Returns the number of labels of a name; 0 for the root. */
-export function labelCount(name: string): number {
+export function countLabels(name: string): number {
   return name === '.' ? 0 : name.split('.').length
 }
 
 /** Returns the text for a provider's host field: `@` at the apex, else the name relative to the zone. */
-export function relativeName(name: string, zone: string): string {
+export function toRelativeName(name: string, zone: string): string {
   if (name === zone) return '@'
   return isWithin(name, zone) && zone !== '.' ? name.slice(0, -zone.length - 1) : name
 }
@@ -132,7 +132,7 @@ export function relativeName(name: string, zone: string): string {
  * Whether a name from a DNS message can be queried: false for bytes outside of printable ASCII, an empty label, or a label or
  * name that is too long.
  */
-export function isAskable(name: string): boolean {
+export function canQuery(name: string): boolean {
   return (
     name.length <= MAX_NAME_LENGTH &&
     /^[\x21-\x7e]+$/.test(name) &&

@@ -5,7 +5,7 @@ import { connect, isIPv6 } from 'node:net'
 import { type DnsAddress, type DnsExchange, type DnsNetwork, DnsTransportError } from '../../context.ts'
 import { createLimiter } from '../../limiter.ts'
 import { parseDnsAddress } from '../../settings/addresses.ts'
-import { canonicalAddress } from './address.ts'
+import { canonicalizeAddress } from './address.ts'
 
 /**
  * Maximum number of sockets at once: some systems allow 256 open files, and a run over many domains needs some for other
@@ -38,7 +38,7 @@ export function parseSystemResolvers(servers: readonly string[], config: string)
   return servers.flatMap((text) => {
     try {
       const server = parseDnsAddress(text, 'system resolver')
-      const address = scoped.find(([, , bare = '']) => canonicalAddress(bare) === server.address)?.[1]
+      const address = scoped.find(([, , bare = '']) => canonicalizeAddress(bare) === server.address)?.[1]
       return [{ ...server, address: address ?? server.address }]
     } catch {
       return []

@@ -1,5 +1,5 @@
 import { parse } from 'tldts'
-import { labelCount } from './name.ts'
+import { countLabels } from './name.ts'
 
 /** Parser options: names from DNS messages aren't URLs, and can have labels that host names can't. */
 const OPTIONS = { extractHostname: false, detectIp: false, validateHostname: false } as const
@@ -9,11 +9,11 @@ const OPTIONS = { extractHostname: false, detectIp: false, validateHostname: fal
  * `co.uk`. The list's private section isn't used: `uk.com` is a company's zone.
  */
 export function isRegistry(zone: string): boolean {
-  return labelCount(zone) <= 1 || listedRegistry(zone) === zone
+  return countLabels(zone) <= 1 || findPublicSuffix(zone) === zone
 }
 
 /** Returns the registry of a name by the Public Suffix List, such as `com` or `co.uk`; undefined for a private top-level domain. */
-export function listedRegistry(name: string): string | undefined {
+export function findPublicSuffix(name: string): string | undefined {
   const { publicSuffix, isIcann } = parse(name, OPTIONS)
   return isIcann === true && publicSuffix !== null ? publicSuffix : undefined
 }
@@ -24,7 +24,7 @@ export function listedRegistry(name: string): string | undefined {
  */
 export function registeredDomainOf(name: string): string {
   const { domain } = parse(name, OPTIONS)
-  const registry = listedRegistry(name) ?? '.'
-  const below = name.split('.').slice(-Math.max(2, labelCount(registry) + 1))
-  return domain !== null && labelCount(domain) > below.length ? domain : below.join('.')
+  const registry = findPublicSuffix(name) ?? '.'
+  const below = name.split('.').slice(-Math.max(2, countLabels(registry) + 1))
+  return domain !== null && countLabels(domain) > below.length ? domain : below.join('.')
 }

@@ -1,4 +1,4 @@
-import type { Message, RecordOf } from './message.ts'
+import type { DnsMessage, RecordOf } from './message.ts'
 
 /** Data of one TXT record: its character-strings, and their bytes joined (RFC 1035 section 3.3.14). */
 export interface TxtValue {
@@ -16,7 +16,7 @@ export function hasText(values: readonly TxtValue[], text: string | null): boole
 }
 
 /** Returns the values without duplicates. */
-export function distinctValues(values: readonly TxtValue[]): TxtValue[] {
+export function deduplicateValues(values: readonly TxtValue[]): TxtValue[] {
   return [...byContent(values).values()]
 }
 
@@ -62,13 +62,13 @@ export interface TxtAnswer {
 }
 
 /** Maximum length of a CNAME chain; no common resolver follows a longer one. */
-export const MAX_ALIASES = 16
+export const MAX_CNAMES = 16
 
 /**
- * Reads the TXT set from an answer, following CNAMEs (RFC 1034 section 4.3.2) until a loop or `MAX_ALIASES`. A DNAME needs no code
+ * Reads the TXT set from an answer, following CNAMEs (RFC 1034 section 4.3.2) until a loop or `MAX_CNAMES`. A DNAME needs no code
  * of its own, because servers add the CNAME that it generates (RFC 6672 section 3.1).
  */
-export function readTxt({ answers }: Message, name: string): TxtAnswer {
+export function readTxt({ answers }: DnsMessage, name: string): TxtAnswer {
   const aliases: string[] = []
   let first: RecordOf<'CNAME'> | undefined
   let owner = name
@@ -79,7 +79,7 @@ export function readTxt({ answers }: Message, name: string): TxtAnswer {
     first ??= cname
     const values = txt.map(({ strings }) => ({ bytes: Buffer.concat(strings), strings }))
     const isCircle = new Set([name, ...aliases]).size <= aliases.length
-    if (cname === undefined || values.length > 0 || isCircle || aliases.length >= MAX_ALIASES)
+    if (cname === undefined || values.length > 0 || isCircle || aliases.length >= MAX_CNAMES)
       return { aliases, alias: first?.target ?? null, values, ttl: (txt[0] ?? first)?.ttl ?? null }
     owner = cname.target
     aliases.push(owner)

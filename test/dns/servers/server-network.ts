@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { DnsAddress } from '../../../src/context.ts'
 import { type CheckRequest, checkDns } from '../../../src/dns/check.ts'
-import { type CheckReportJson, reportJson } from '../../../src/dns/report.ts'
+import { type CheckReportJson, toReportJson } from '../../../src/dns/report.ts'
 import { realEffects } from '../real-effects.ts'
 import { knotBasics } from './knot-config.ts'
 import {
@@ -121,7 +121,7 @@ async function build(
         authoritativePort: port,
         publicResolvers: false,
       }
-      return reportJson(await checkDns({ ...request, ...options }, realEffects()))
+      return toReportJson(await checkDns({ ...request, ...options }, realEffects()))
     },
     change: async (domain, ...commands) => {
       const knotc = (...args: readonly string[]) => runKnot('knotc', ['-c', configOf('a'), ...args])

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Resolver } from '../../../src/dns/wire/address.ts'
-import { ask, limitQueries } from '../../../src/dns/wire/ask.ts'
+import { limitQueries, sendQuery } from '../../../src/dns/wire/ask.ts'
 import { createDeadline } from '../../../src/timeout.ts'
 import { AA, type Asked, createFakeDns, type FakeReply, RCODE, TC } from '../fake-dns.ts'
 import { createVirtualClock } from '../virtual-clock.ts'
@@ -27,7 +27,7 @@ async function asking(
   const dns = createFakeDns(respond, clock)
   const limited = limitQueries(dns, max)
   const effects = { clock, dns: limited, random, signal: new AbortController().signal }
-  const reply = await ask(server, question, createDeadline(timeoutMs, clock), effects)
+  const reply = await sendQuery(server, question, createDeadline(timeoutMs, clock), effects)
   const tried = dns.asked.map(({ transport, edns }) =>
     edns === undefined ? transport : `${transport} ${edns}`,
   )
@@ -155,7 +155,7 @@ describe('one question to one server', () => {
       controller.abort(new Error('interrupted'))
       return 'silent'
     }, clock)
-    const asked = ask(SERVER, question, createDeadline(5000, clock), {
+    const asked = sendQuery(SERVER, question, createDeadline(5000, clock), {
       clock,
       dns,
       random,

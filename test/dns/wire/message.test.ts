@@ -1,10 +1,10 @@
 import packet from 'dns-packet'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { decodeAnswer, encodeQuery, type Question } from '../../../src/dns/wire/message.ts'
+import { type DnsQuestion, decodeResponse, encodeQuery } from '../../../src/dns/wire/message.ts'
 import { EDNS } from '../fake-dns.ts'
 
-const question: Question = { name: 'example.com', type: 'TXT' }
+const question: DnsQuestion = { name: 'example.com', type: 'TXT' }
 
 function answerWith(change: Partial<packet.Packet> = {}): Buffer {
   return packet.encode({
@@ -18,7 +18,7 @@ function answerWith(change: Partial<packet.Packet> = {}): Buffer {
 }
 
 test('a DNS answer is decoded with its flags, strings as bytes, and names in lower case', () => {
-  const message = decodeAnswer(answerWith(), 7, question)
+  const message = decodeResponse(answerWith(), 7, question)
   expect(message).toMatchObject({ rcode: 'NOERROR', aa: true, tc: false, ra: false })
   expect(message?.answers).toEqual([
     {
@@ -33,8 +33,8 @@ test('a DNS answer is decoded with its flags, strings as bytes, and names in low
 test('the extended error (RFC 8914) of a DNS answer is decoded', () => {
   const option = { code: 15, data: Buffer.from('\0\x08not before 2027') } as unknown as packet.PacketOpt
   const answer = answerWith({ additionals: [{ ...EDNS, flag_do: false, options: [option] }] })
-  expect(decodeAnswer(answer, 7, question)?.explanation).toBe('signature not yet valid: not before 2027')
-  expect(decodeAnswer(answerWith(), 7, question)?.explanation).toBeNull()
+  expect(decodeResponse(answer, 7, question)?.explanation).toBe('signature not yet valid: not before 2027')
+  expect(decodeResponse(answerWith(), 7, question)?.explanation).toBeNull()
 })
 
 test('the negative TTL is the smaller of the TTL and the MINIMUM field of the SOA record', () => {
@@ -47,7 +47,7 @@ test('the negative TTL is the smaller of the TTL and the MINIMUM field of the SO
     expire: 1,
   }
   const negative = (ttl: number, minimum: number) =>
-    decodeAnswer(
+    decodeResponse(
       answerWith({
         answers: [],
         authorities: [{ name: 'example.com', type: 'SOA', ttl, data: { ...soa, minimum } }],
@@ -61,13 +61,13 @@ test('the negative TTL is the smaller of the TTL and the MINIMUM field of the SO
 
 test('a DNS answer that is truncated in the middle of a record is decoded with TC set', () => {
   const cut = Buffer.from(answerWith({ flags: packet.TRUNCATED_RESPONSE }).subarray(0, -4))
-  expect(decodeAnswer(cut, 7, question)).toMatchObject({ tc: true })
+  expect(decodeResponse(cut, 7, question)).toMatchObject({ tc: true })
 })
 
 test('a DNS answer with 4,500 records is decoded', () => {
   const record: packet.Answer = { name: 'a', type: 'TXT', ttl: 60, data: 'x' }
   const wire = answerWith({ answers: Array.from({ length: 4500 }, () => record) })
-  expect(decodeAnswer(wire, 7, question)?.answers).toHaveLength(4500)
+  expect(decodeResponse(wire, 7, question)?.answers).toHaveLength(4500)
 })
 
 test.each([
@@ -75,7 +75,7 @@ test.each([
   ['refuses everything', [0x81, 5], 'REFUSED'],
 ])('a DNS answer without a question section is decoded from a server that %s', (_title, flags, rcode) => {
   const bare = Buffer.from([0, 7, ...flags, 0, 0, 0, 0, 0, 0, 0, 0])
-  expect(decodeAnswer(bare, 7, question)).toMatchObject({ rcode, answers: [] })
+  expect(decodeResponse(bare, 7, question)).toMatchObject({ rcode, answers: [] })
 })
 
 test.each<[string, Buffer]>([
@@ -93,7 +93,7 @@ test.each<[string, Buffer]>([
     Buffer.from([0, 7, 0x84, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0xc0, 12, 0, 16, 0, 1]),
   ],
 ])('a DNS message with %s is dropped', (_title, wire) => {
-  expect(decodeAnswer(wire, 7, question)).toBeUndefined()
+  expect(decodeResponse(wire, 7, question)).toBeUndefined()
 })
 
 test('decoding a DNS answer with random changes never throws and never hangs', () => {
@@ -106,7 +106,7 @@ test('decoding a DNS answer with random changes never throws and never hangs', (
     fc.property(changes, (places) => {
       const wire = Buffer.from(whole)
       for (const [at, byte] of places) wire[at] = byte
-      decodeAnswer(wire, 7, question)
+      decodeResponse(wire, 7, question)
     }),
     { numRuns: 3000 },
   )

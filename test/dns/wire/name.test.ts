@@ -1,8 +1,8 @@
 import { domainToUnicode } from 'node:url'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { canonicalAddress, formatDnsAddress } from '../../../src/dns/wire/address.ts'
-import { ancestors, checkName, isAskable, isWithin, relativeName } from '../../../src/dns/wire/name.ts'
+import { canonicalizeAddress, formatResolver } from '../../../src/dns/wire/address.ts'
+import { canQuery, checkName, isWithin, listAncestors, toRelativeName } from '../../../src/dns/wire/name.ts'
 
 test.each([
   ['example.com', 'example.com'],
@@ -126,7 +126,7 @@ test.each([
 })
 
 test('the ancestors of a name are listed from the top down, without the name itself', () => {
-  expect(ancestors('a.b.example.com')).toEqual(['com', 'example.com', 'b.example.com'])
+  expect(listAncestors('a.b.example.com')).toEqual(['com', 'example.com', 'b.example.com'])
 })
 
 test('a name is within itself, its parent zones and the root, but not within a zone that is only a suffix of its text', () => {
@@ -137,20 +137,20 @@ test('a name is within itself, its parent zones and the root, but not within a z
 })
 
 test('the name relative to a zone is the name without the zone, or @ at the apex', () => {
-  expect(relativeName('example.com', 'example.com')).toBe('@')
-  expect(relativeName('a.b.example.com', 'example.com')).toBe('a.b')
+  expect(toRelativeName('example.com', 'example.com')).toBe('@')
+  expect(toRelativeName('a.b.example.com', 'example.com')).toBe('a.b')
 })
 
 test('a name with a character outside of ASCII, an empty label or a label of 64 characters cannot be queried', () => {
-  expect(isAskable('ns1.example.com')).toBe(true)
-  expect(isAskable('ns\u00e9.example.com')).toBe(false)
-  expect(isAskable('a..b')).toBe(false)
-  expect(isAskable('x'.repeat(64))).toBe(false)
+  expect(canQuery('ns1.example.com')).toBe(true)
+  expect(canQuery('ns\u00e9.example.com')).toBe(false)
+  expect(canQuery('a..b')).toBe(false)
+  expect(canQuery('x'.repeat(64))).toBe(false)
 })
 
 test('DNS addresses are canonicalized, and formatted with a port unless it is 53', () => {
-  expect(canonicalAddress('2001:DB8:0::1')).toBe('2001:db8::1')
-  expect(canonicalAddress('192.0.2.1')).toBe('192.0.2.1')
-  expect(formatDnsAddress({ address: '192.0.2.1', port: 53 })).toBe('192.0.2.1')
-  expect(formatDnsAddress({ address: '2001:db8::1', port: 5353 })).toBe('[2001:db8::1]:5353')
+  expect(canonicalizeAddress('2001:DB8:0::1')).toBe('2001:db8::1')
+  expect(canonicalizeAddress('192.0.2.1')).toBe('192.0.2.1')
+  expect(formatResolver({ address: '192.0.2.1', port: 53 })).toBe('192.0.2.1')
+  expect(formatResolver({ address: '2001:db8::1', port: 5353 })).toBe('[2001:db8::1]:5353')
 })

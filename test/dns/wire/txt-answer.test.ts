@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Message, ResourceRecord } from '../../../src/dns/wire/message.ts'
-import { MAX_ALIASES, readTxt } from '../../../src/dns/wire/txt-answer.ts'
+import type { DnsMessage, ResourceRecord } from '../../../src/dns/wire/message.ts'
+import { MAX_CNAMES, readTxt } from '../../../src/dns/wire/txt-answer.ts'
 
-const message = (...answers: ResourceRecord[]): Message => ({
+const message = (...answers: ResourceRecord[]): DnsMessage => ({
   rcode: 'NOERROR',
   aa: true,
   tc: false,
@@ -30,14 +30,14 @@ test('the TXT set of an answer is found along a chain of CNAME records', () => {
   })
 })
 
-test('the TXT set of an answer is found at the end of MAX_ALIASES CNAME records, and not after one more', () => {
+test('the TXT set of an answer is found at the end of MAX_CNAMES CNAME records, and not after one more', () => {
   const chain = (length: number) => {
     const names = Array.from({ length: length + 1 }, (_, index) => `n${index}.example`)
     const links = names.slice(1).map((name, index) => alias(names[index] ?? '', name))
     return readTxt(message(...links, txt(names.at(-1) ?? '', 'here')), 'n0.example')
   }
-  expect(chain(MAX_ALIASES)).toMatchObject({ values: [{}] })
-  expect(chain(MAX_ALIASES + 1)).toMatchObject({ values: [] })
+  expect(chain(MAX_CNAMES)).toMatchObject({ values: [{}] })
+  expect(chain(MAX_CNAMES + 1)).toMatchObject({ values: [] })
 })
 
 test('reading the TXT set of an answer ends for any graph of CNAME records, including circles', () => {
