@@ -31,7 +31,7 @@ interface Claim {
   status: string
   reason: string | null
   verifyRequested: boolean
-  /** Cancels the scheduled lookup, completion or other status change. */
+  /** Cancels the scheduled DNS lookup or final status, but not the expiry. */
   cancelNextStep: () => void
 }
 
@@ -43,16 +43,17 @@ interface ClaimsOptions {
   readonly lookUp: (name: string) => Promise<readonly string[]>
 }
 
-/** Statuses in which a verification request is accepted; in all others the service answers 409. */
+/** Statuses in which a verification request is accepted; in all others the response is 409. */
 const VERIFIABLE_STATUSES = ['pending', 'verified', 'blocked', 'completed']
 /**
- * Statuses that end a claim. A claim in any other status, even an unknown one, is superseded by a different claim for its domain.
+ * Statuses that end a claim. In any other status, also one that only a test sets, a claim is superseded when its domain is claimed
+ * with other options.
  */
 const FINAL_STATUSES = ['completed', 'expired', 'superseded', 'canceled', 'failed']
 
 export type ClaimStore = ReturnType<typeof createClaimStore>
 
-/** Creates the store of all claims. The service queries DNS only after a verification request (interface, section 3.4). */
+/** Creates the store of all claims, which queries DNS for a claim only after a verification request. */
 export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
   const byDomainId = new Map<string, Claim>()
   /** The newest claim of each domain, by the domain's name in lower case. */
@@ -70,7 +71,7 @@ export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
   }
 
   function scheduleLookup(claim: Claim): void {
-    // Count from the current time, not from the due time of the previous step: after a jump of the clock, lookups scheduled in
+    // Schedule from the current time, not from the due time of the previous step: after a jump of the clock, lookups scheduled in
     // the past would all run at once, although the DNS data can't have changed between them.
     schedule(claim, clock.now() + stepMs, async (due) => {
       const values = await lookUp(claim.request.name)
@@ -86,7 +87,7 @@ export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
     schedule(claim, from + stepMs, () => setStatus(claim, status))
   }
 
-  /** Sets the status and its reason, and cancels the claim's scheduled step. */
+  /** Sets the status and its reason (by default the status's own, if it has any), and cancels the scheduled step. */
   function setStatus(claim: Claim, status: string, reason = DEFAULT_REASONS.get(status)): void {
     claim.cancelNextStep()
     claim.status = status
@@ -95,7 +96,7 @@ export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
 
   return {
     /**
-     * Creates a claim, or returns the domain's unfinished claim if the request is identical.
+     * Creates a claim. If the domain has an unfinished claim, returns that claim if it has the same options, else supersedes it.
      * @throws HttpError 403 or 409 for a domain that can't be claimed, 422 for a malformed request
      */
     create(body: unknown): { claim: DomainClaim; isNew: boolean } {
@@ -135,24 +136,24 @@ export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
       })
       return { claim: serializeClaim(claim), isNew: true }
     },
-    /** Handles a verification request. @throws HttpError 404 for an unknown claim, 409 for one in a wrong status */
+    /** Starts the DNS lookups of a pending claim. @throws HttpError 404, or 409 in a status that can't be verified */
     verify(domainId: string): DomainClaim {
       const claim = requireClaim(byDomainId.get(domainId))
       if (!VERIFIABLE_STATUSES.includes(claim.status))
         throw new HttpError(409, 'claim_not_pending', `The claim is ${claim.status}: create a new one.`)
-      // A verification request is idempotent, so a repeated one schedules no second lookup.
+      // Verification requests are idempotent, so a repeated one schedules no second lookup.
       if (claim.status === 'pending' && !claim.verifyRequested) scheduleLookup(claim)
       claim.verifyRequested = true
       return serializeClaim(claim)
     },
     /** Returns the claim with this `domain_id`. @throws HttpError 404 */
     get: (domainId: string) => serializeClaim(requireClaim(byDomainId.get(domainId))),
-    /** Forces a status on the claim with this domain name or `domain_id`. @throws HttpError 404, 422 for a malformed body */
+    /** Forces a status on a domain name's newest claim or the claim with this `domain_id`. @throws HttpError 404, 422 */
     setOutcome(key: string, body: Record<string, unknown>): DomainClaim {
       const { status, reason } = readOutcome(body)
       const claim = findByKey(key)
       setStatus(claim, status, reason)
-      // From `verified` and `pending` a claim continues, so schedule its next step; tests lift a block by setting one of the two.
+      // A claim doesn't end in `verified` or `pending`, so schedule its next step: this is how tests unblock a claim.
       if (status === 'verified') scheduleEnd(claim, clock.now(), 'completed')
       if (status === 'pending' && claim.verifyRequested) scheduleLookup(claim)
       return serializeClaim(claim)
@@ -163,7 +164,7 @@ export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
   }
 }
 
-/** Returns a claim as the API's `domain_claim` object (interface, section 2.5). */
+/** Returns a claim as the API's `domain_claim` object. */
 function serializeClaim(claim: Claim) {
   const { name, region } = claim.request
   return {
@@ -181,15 +182,15 @@ function serializeClaim(claim: Claim) {
   }
 }
 
-/** Returns a random token that starts with an upper-case letter, so that its lower-cased copy never matches. */
+/** Returns a random token with an upper-case letter: otherwise the mistake `lower_case` could publish the right value. */
 function createVerificationToken(): string {
   return `V${randomBytes(48).toString('base64').replaceAll(/[+/=]/g, '').slice(0, 30)}k`
 }
 
 /**
- * Reads the body of a control request that sets a claim's status. `status` can be any text, so that tests can show unknown ones
- * to clients; `reason` is the claim's `blocked_reason` or `failure_reason`.
- * @throws HttpError 422
+ * Reads the body of a control request that sets a claim's status. `status` can be any text, so that tests can show clients an
+ * unknown status; `reason` is the claim's `blocked_reason` or `failure_reason`.
+ * @throws HttpError 422 for a missing status or a reason that isn't a string
  */
 function readOutcome({ status, reason }: Record<string, unknown>) {
   if (typeof status !== 'string' || status === '') throw validationError('`status` must be a text.')
@@ -201,7 +202,7 @@ const REGIONS = ['us-east-1', 'eu-west-1', 'sa-east-1', 'ap-northeast-1']
 const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
 
 /**
- * Reads the body of a request to create a claim, and applies the defaults of interface, section 4.5. Unknown fields are ignored.
+ * Reads the body of a request to create a claim, with defaults for all fields but `name`. Unknown fields are ignored.
  * @throws HttpError 422 for a field that is missing or malformed
  */
 function readClaimRequest(body: unknown) {

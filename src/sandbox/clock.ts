@@ -7,9 +7,9 @@ interface Timer {
 export type VirtualClock = ReturnType<typeof createVirtualClock>
 
 /**
- * Creates the sandbox's clock: the real time plus all `advance` calls. Tests jump over days to see claims and tokens expire.
- * The clock never moves backward.
- * @param report receives the error of a timer's function that failed
+ * Creates the sandbox's clock: the real time plus the sum of all `advance` calls, with which tests jump to the expiry of claims
+ * and tokens.
+ * @param report receives errors that a timer's function throws
  */
 export function createVirtualClock(report: (error: unknown) => void) {
   let offset = 0
@@ -72,7 +72,7 @@ export function createVirtualClock(report: (error: unknown) => void) {
 }
 
 /**
- * Formats a time as the service does (interface, introduction): `YYYY-MM-DD HH:MM:SS.ffffff+00`, without trailing zeros of
+ * Formats a time as the service does: `YYYY-MM-DD HH:MM:SS.ffffff+00`, without trailing zeros of
  * the fraction, so that clients meet a varying number of digits.
  */
 export function formatTimestamp(ms: number): string {

@@ -14,7 +14,7 @@ interface ControlOptions {
   readonly requests: object
 }
 
-/** Adds the control API below /_sandbox, with which tests set the clock, sessions, claims and DNS records. */
+/** Adds the control API below /_sandbox, with which tests move the clock, sign in, and set claims, grants and TXT records. */
 export function addControlRoutes(app: HttpApp, options: ControlOptions): void {
   const { clock, oauth, claims, zones, requests } = options
   const control = app.basePath(CONTROL_PREFIX)
@@ -78,7 +78,7 @@ function readName(text: string): string {
   throw validationError('That is not a name below a top-level domain.')
 }
 
-/** Reads the values of a TXT RRset from the body. @throws HttpError 422 unless there is at least one */
+/** Reads the TXT values in a request's body. @throws HttpError 422 for anything but a list of at least one string */
 function readValues({ values }: Record<string, unknown>): readonly RecordData[] {
   if (!Array.isArray(values) || values.length === 0)
     throw validationError('`values` must be a list of texts; to remove them all, delete the records.')

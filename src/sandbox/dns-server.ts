@@ -33,8 +33,8 @@ export async function startDnsServer(zones: ZoneStore, wantedPort: number) {
     const answer = createResponse(zones, query, PLAIN_UDP_SIZE)
     if (answer !== undefined) udp.send(answer, from.port, from.address, () => {})
   })
-  // Ignore errors: a client that closed its socket before the response causes an ICMP "port unreachable", and without a listener
-  // that error would end the process.
+  // Ignore errors, such as Windows' ECONNRESET after a response to a client that has closed its socket: an error event without a
+  // listener would end the process.
   udp.on('error', () => {})
   tcp.on('connection', (socket) => {
     connections.add(socket)
@@ -87,7 +87,7 @@ function serveTcp(socket: Socket, answerTo: (query: Buffer) => Buffer | undefine
 }
 
 /**
- * Encodes the response to a query; undefined if none is to be sent.
+ * Encodes the response to a query; undefined if the query is malformed or its zone has the fault `silent`.
  * @param udpLimit maximum bytes of a UDP response to a query without EDNS; undefined over TCP, where responses aren't truncated
  */
 function createResponse(zones: ZoneStore, query: Buffer, udpLimit: number | undefined): Buffer | undefined {

@@ -18,7 +18,7 @@ const FAULT_KINDS = [
   /** Sends the response unchanged, but late: by `before_ms` and `after_ms`. */
   'delay',
 ] as const
-/** Kinds of faults that take effect only after the request is processed, even if `after` isn't set. */
+/** Kinds of faults with which the request is always processed. */
 const PROCESSING_KINDS = ['drop', 'truncate', 'merge', 'delay']
 
 type Fault = ReturnType<typeof readFault>
@@ -50,7 +50,7 @@ export function addFaultInjection(app: HttpApp): void {
   })
 }
 
-/** Applies a fault to an exchange. @returns the response to send; undefined to send the one of the request's handler */
+/** Applies a fault to an exchange. @returns the response to send; undefined to send the handler's response */
 async function applyFault(
   fault: Fault,
   c: Context<NodeEnv>,
@@ -102,7 +102,7 @@ async function merge(response: Response, { headers, fields, itemFields }: Fault)
   })
 }
 
-/** Reads the body of POST /_sandbox/faults. @throws HttpError 422 */
+/** Parses the body of POST /_sandbox/faults, with defaults for all fields but `kind`. @throws HttpError 422 */
 function readFault(given: Record<string, unknown>) {
   const number = (name: string, otherwise: number): number => {
     const value = given[name] ?? otherwise
@@ -131,8 +131,9 @@ function readFault(given: Record<string, unknown>) {
      * failure.
      */
     after: given['after'] === true,
-    /** Milliseconds to wait before and after the request is processed. */
+    /** Real milliseconds to wait before the request is processed. */
     beforeMs: number('before_ms', 0),
+    /** Real milliseconds to wait before the response is sent or the connection is closed. */
     afterMs: number('after_ms', 0),
     status,
     headers: Object.fromEntries(headers),

@@ -2,7 +2,7 @@ import type { HttpBindings } from '@hono/node-server'
 import { type Context, Hono } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 
-/** Hono's environment: `c.env` gives routes Node's own request and response, which faults need to cut connections. */
+/** Hono's environment type: `c.env` gives routes Node's own request and response, which faults need to cut connections. */
 export interface NodeEnv {
   readonly Bindings: HttpBindings
 }

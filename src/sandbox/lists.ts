@@ -4,7 +4,7 @@ import { type HttpApp, notFoundError, validationError } from './http.ts'
 import { type Grant, type OAuthServer, serializeGrant } from './oauth.ts'
 
 /**
- * Returns one page of a cursor-paginated list in its envelope (interface, sections 2.3, 4.2, 4.3 and 8).
+ * Returns one page of a cursor-paginated list: `{object, has_more, data}`.
  * @param items all items, the newest first
  * @param show serializes an item; called only for the items that the page needs, so that long lists stay cheap
  * @param matches the filter, applied to the serialized item
@@ -60,7 +60,7 @@ const idOf = (prefix: string, number: number): string =>
 const DEMO_CLIENTS = ['Newsletter Studio', 'Shop Mailer', 'CRM Sync', 'Invoice Robot', 'Zoë’s Notes']
 const DEMO_SCOPES = [['emails:send'], ['emails:send', 'contacts:read'], ['contacts:write'], ['domains:read']]
 
-/** Returns a sample grant to another client than mailclaim; every third one is revoked. @param index 0 is the newest */
+/** Returns a sample grant to a client other than mailclaim; every third grant is revoked. @param index 0 is the newest */
 function createDemoGrant(index: number, startedAt: number): Grant {
   const client = index % DEMO_CLIENTS.length
   const createdAt = startedAt - (index + 1) * 3_600_000
@@ -76,11 +76,11 @@ function createDemoGrant(index: number, startedAt: number): Grant {
   }
 }
 
-const STATUSES = ['queued', 'in_progress', 'completed', 'failed']
+const IMPORT_STATUSES = ['queued', 'in_progress', 'completed', 'failed']
 
 /**
- * Start and duration of the newest imports in seconds; a start is relative to that of the sandbox. All older imports have ended
- * before the sandbox starts.
+ * Start (seconds after the sandbox's) and duration (seconds) of the six newest imports. All older imports took a minute, and ended
+ * before the sandbox started.
  */
 const IMPORT_TIMES = [
   [10, 60],
@@ -91,7 +91,7 @@ const IMPORT_TIMES = [
   [86_400, 600],
 ] as const
 
-/** Computes an import's status and the share of its rows that is processed (0 to 1). Every tenth import fails after 60%. */
+/** Computes an import's status and the processed share of its rows (0 to 1). Every tenth import fails at a share of 0.6. */
 function importProgress(index: number, startedAt: number, now: number) {
   const [starts, lasts] = IMPORT_TIMES[index] ?? [-97 * index, 60]
   const [end, status] = index % 10 === 2 ? [0.6, 'failed'] : [1, 'completed']
@@ -102,7 +102,7 @@ function importProgress(index: number, startedAt: number, now: number) {
   return { status, share: end, endedAt: begins + lasts * end * 1000 }
 }
 
-/** Returns an import as the API's `contact_import` object (interface, section 2.4). @param index 0 is the newest */
+/** Returns an import as the API's `contact_import` object. @param index 0 is the newest */
 function serializeImport(id: string, index: number, startedAt: number, now: number) {
   const { status, share, endedAt } = importProgress(index, startedAt, now)
   const total = 200 + ((index * 7919) % 20_000)
@@ -120,7 +120,7 @@ function serializeImport(id: string, index: number, startedAt: number, now: numb
 }
 
 /**
- * Adds the routes that list grants and list and get imports (interface, sections 4.2 to 4.4).
+ * Adds the routes that list grants, and list and get contact imports.
  *
  * @param imports number of contact imports
  * @param grants number of sample grants, listed after those of sign-ins
@@ -138,8 +138,8 @@ export function addListRoutes(app: HttpApp, oauth: OAuthServer, imports: number,
 
   app.get('/contacts/imports', (c) => {
     const wanted = readParameter(c, 'status')
-    if (wanted !== undefined && !STATUSES.includes(wanted))
-      throw validationError(`The \`status\` parameter must be one of ${STATUSES.join(', ')}.`)
+    if (wanted !== undefined && !IMPORT_STATUSES.includes(wanted))
+      throw validationError(`The \`status\` parameter must be one of ${IMPORT_STATUSES.join(', ')}.`)
     return c.json(takePage(c, items, show, 10, ({ status }) => wanted === undefined || status === wanted))
   })
 

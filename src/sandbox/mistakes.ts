@@ -18,7 +18,7 @@ interface Difference {
   readonly at?: string
   readonly values?: readonly string[]
   /** The target of a CNAME record that replaces the TXT records. */
-  readonly alias?: string
+  readonly cname?: string
   readonly fault?: ZoneFault
 }
 
@@ -53,7 +53,7 @@ export const MISTAKES: Readonly<Record<string, Mistake>> = {
     'A wildcard record with other text',
     ({ zone }) => ({ at: `*.${zone}`, values: ['v=spf1 -all'] }),
   ],
-  cname: ['A CNAME at the name, to another host', () => ({ alias: MISTAKEN_CNAME_TARGET })],
+  cname: ['A CNAME at the name, to another host', () => ({ cname: MISTAKEN_CNAME_TARGET })],
   cached: ['Resolvers still remember that there was no record', () => ({ fault: 'cached' })],
   silent: ['The name servers do not answer', () => ({ fault: 'silent' })],
   refused: ['The name servers refuse', () => ({ fault: 'refused' })],
@@ -61,7 +61,7 @@ export const MISTAKES: Readonly<Record<string, Mistake>> = {
 }
 
 /**
- * Publishes a claim's record with a mistake, after deleting the records that an earlier call published for it.
+ * Deletes all records at the names that a mistake can use, then publishes a claim's record with the given mistake.
  * @param mistake a key of `MISTAKES`
  * @throws HttpError 422 for an unknown mistake
  */
@@ -75,8 +75,8 @@ export function publishRecord(zones: ZoneStore, record: { name: string; value: s
   for (const used of [name, `${name}.${zone.apex}`, `www.${name}`, `_${prefix}.${name}`, `*.${zone.apex}`])
     for (const type of ['TXT', 'CNAME'] as const) zones.setRecords(used, type, [])
   const parts = { name, zone: zone.apex, value, prefix, token }
-  const { at = name, values = [value], alias, fault } = differ(parts)
-  if (alias === undefined) zones.setRecords(at, 'TXT', values.map(toTxtData))
-  else zones.setRecords(at, 'CNAME', [alias])
+  const { at = name, values = [value], cname, fault } = differ(parts)
+  if (cname === undefined) zones.setRecords(at, 'TXT', values.map(toTxtData))
+  else zones.setRecords(at, 'CNAME', [cname])
   zone.fault = fault
 }

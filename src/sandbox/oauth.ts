@@ -14,7 +14,7 @@ export interface OAuthClient {
 
 const GRANT_TYPES = ['authorization_code', 'refresh_token']
 
-/** Scopes that a client can request. The interface names only `emails:send`; the others are made up. */
+/** Scopes that a client can request. The service documents only `emails:send`; the others are made up. */
 export const SUPPORTED_SCOPES = [
   'emails:send',
   'contacts:read',
@@ -29,7 +29,7 @@ function defineClient(digit: number, name: string, rest: Partial<OAuthClient> = 
   return { id, name, grantTypes: GRANT_TYPES, disabled: false, ...rest }
 }
 
-/** The registered clients: the program's own, and one for each client-related token error (interface, section 7.1). */
+/** The registered clients: mailclaim's, and two that cause the errors `invalid_client` and `unauthorized_client`. */
 export const CLIENTS = {
   default: defineClient(1, 'mailclaim'),
   disabled: defineClient(2, 'Retired Tool', { disabled: true }),
@@ -59,7 +59,7 @@ export interface Grant {
   revokedReason: string | undefined
 }
 
-/** Returns a grant as an item of the API's list of grants (interface, section 2.2). */
+/** Returns a grant as an item of the API's list of grants. */
 export function serializeGrant({ client, ...grant }: Grant): object {
   return {
     id: grant.id,
@@ -73,7 +73,7 @@ export function serializeGrant({ client, ...grant }: Grant): object {
   }
 }
 
-/** An approved authorization request, to which an authorization code is bound (RFC 6749, section 4.1.2). */
+/** The parameters of a valid authorization request, to which an authorization code is bound (RFC 6749, section 4.1.2). */
 export interface AuthorizationRequest {
   readonly client: OAuthClient
   readonly redirectUri: string
@@ -102,7 +102,7 @@ export function createRandomToken(bytes: number): string {
 
 export type OAuthServer = ReturnType<typeof createOAuthServer>
 
-/** Creates the authorization server: codes, grants and tokens in memory, with refresh token rotation (interface, section 3.1). */
+/** Creates the authorization server, which rotates refresh tokens, and keeps codes, grants and tokens in memory. */
 export function createOAuthServer({ now, issuer, key, accessTokenSeconds }: OAuthOptions) {
   const codes = new Map<string, AuthorizationRequest & { expires: number; redeemed: boolean }>()
   const refreshTokens = new Map<string, { grant: Grant; expires: number; rotated: boolean }>()
@@ -110,7 +110,7 @@ export function createOAuthServer({ now, issuer, key, accessTokenSeconds }: OAut
   const issued: Grant[] = []
   const counts = { refreshes: 0, reuseDetections: 0 }
 
-  /** Issues an access token and a refresh token, as the token endpoint's response (interface, section 2.1). */
+  /** Issues an access token and a refresh token. @returns the body of the token response */
   async function issueTokens(grant: Grant, scopes: readonly string[]) {
     const refreshToken = `rt_${createRandomToken(32)}`
     const at = now()
@@ -203,7 +203,7 @@ export function createOAuthServer({ now, issuer, key, accessTokenSeconds }: OAut
     },
     /** Issues tokens without an authorization request, for tests that need a signed-in client but no browser. */
     startSession: () => createSession({ client: CLIENTS.default, scopes: SUPPORTED_SCOPES, resource: null }),
-    /** Revokes every grant that a sign-in created, as a team member can through the API. */
+    /** Revokes every grant that a sign-in created, as a team member can through the API; sample grants aren't changed. */
     revokeAll(): void {
       for (const grant of issued) revoke(grant, 'revoked_from_api')
     },
@@ -212,10 +212,10 @@ export function createOAuthServer({ now, issuer, key, accessTokenSeconds }: OAut
       const known = accessTokens.get(accessToken)
       return known !== undefined && known.expires > now() && known.grant.revokedAt === undefined
     },
-    /** Handles a token request, given its form fields. @throws HttpError for each error of interface, section 7.1 */
+    /** Exchanges a code or a refresh token for new tokens. @throws HttpError with a token error (RFC 6749, section 5.2) */
     async exchange(fields: ReadonlyMap<string, string>) {
       const grantType = requireField(fields, 'grant_type')
-      // The interface doesn't list the error `unsupported_grant_type`, so answer an unknown grant type with `invalid_request`.
+      // Respond to an unknown grant type with `invalid_request`, because the service doesn't document `unsupported_grant_type`.
       if (!GRANT_TYPES.includes(grantType))
         throw tokenError('invalid_request', `grant_type must be ${GRANT_TYPES.join(' or ')}`)
       const isCode = grantType === 'authorization_code'
@@ -231,7 +231,7 @@ export function createOAuthServer({ now, issuer, key, accessTokenSeconds }: OAut
   }
 }
 
-/** Returns an error response of the token endpoint (RFC 6749, section 5.2; interface, section 7.1). */
+/** Returns an error response of the token endpoint (RFC 6749, section 5.2): 401 for `invalid_client`, else 400. */
 function tokenError(error: string, description: string): HttpError {
   return new HttpError(error === 'invalid_client' ? 401 : 400, error, description)
 }
@@ -242,7 +242,7 @@ function requireField(fields: ReadonlyMap<string, string>, name: string): string
   return value
 }
 
-/** Adds the token endpoint, POST /oauth/token (interface, section 4.1), and the authorization server metadata (RFC 8414). */
+/** Adds the token endpoint, POST /oauth/token, and the authorization server metadata (RFC 8414). */
 export function addTokenRoutes(app: HttpApp, oauth: OAuthServer): void {
   const { issuer } = oauth
   app.post(TOKEN_PATH, async (c) => {

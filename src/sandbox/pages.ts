@@ -93,8 +93,8 @@ const TICKET_LIFETIME_MS = 10 * 60_000
 export function addAuthorizeRoutes(app: HttpApp, oauth: OAuthServer, autoApprove: boolean): void {
   const { now, issuer } = oauth
   /**
-   * Requests that wait for consent, by the ticket in the page's form. Another site's form doesn't know the ticket, so it can't
-   * approve a request (CSRF).
+   * Requests that wait for consent, by the random ticket in the form of their consent page. Another site's form doesn't know the
+   * ticket, so it can't approve a request (CSRF).
    */
   const pending = new Map<string, AuthorizationRequest & RedirectTarget & { expires: number }>()
 
@@ -156,7 +156,7 @@ function readRedirect(query: URLSearchParams): { client: OAuthClient; redirectUr
   return { client, redirectUri }
 }
 
-/** Reads the other parameters of an authorization request, or returns the error response (RFC 6749, section 4.1.2.1). */
+/** Returns an authorization request's scopes, resource and PKCE challenge, or an error (RFC 6749, section 4.1.2.1). */
 function readRequest(
   query: URLSearchParams,
 ): Omit<AuthorizationRequest, 'client' | 'redirectUri'> | { error: string; error_description: string } {

@@ -18,15 +18,17 @@ import { createZoneStore, type ZoneStore } from './zones.ts'
 export interface SandboxOptions {
   /** Prints a diagnostic line for the user who runs the sandbox. */
   readonly log: (line: string) => void
-  /** Loopback ports of HTTP and DNS; any free port if 0 or absent. */
+  /** HTTP port on loopback; any free port if 0 or absent. */
   readonly port?: number | undefined
+  /** DNS port on loopback, for UDP and TCP; any free port if 0 or absent. */
   readonly dnsPort?: number | undefined
   /** Whether to approve every sign-in at once, without the consent page. */
   readonly autoApprove?: boolean | undefined
   /** Whether to publish the record of each new claim at once. */
   readonly autoPublish?: boolean | undefined
-  /** Number of contact imports (default: 25) and of sample grants (default: 3) at the start; a third of the grants is revoked. */
+  /** Number of contact imports. Default: 25. */
   readonly imports?: number | undefined
+  /** Number of sample grants, of which every third is revoked. Default: 3. */
   readonly grants?: number | undefined
   /** Lifetime of access tokens in virtual seconds. Default: 900. */
   readonly accessTokenSeconds?: number | undefined
@@ -121,7 +123,7 @@ export async function startSandbox(options: SandboxOptions) {
   }
 }
 
-/** Adds the routes that create, verify and get claims (interface, sections 4.5 to 4.7). */
+/** Adds the routes that create, verify and get claims. */
 function addClaimRoutes(app: HttpApp, claims: ClaimStore, zones: ZoneStore, autoPublish: boolean): void {
   app.post('/domains/claim', async (c) => {
     const { claim, isNew } = claims.create(await readJsonBody(c))

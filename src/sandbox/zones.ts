@@ -6,8 +6,8 @@ export type RecordType = 'A' | 'CNAME' | 'NS' | 'TXT'
 export type RecordData = string | readonly Buffer[]
 
 /**
- * Way in which DNS fails for a zone. Its name servers don't respond (`silent`), respond REFUSED (`refused`), or respond without
- * data and authority (`lame`: a lame delegation); with `cached`, resolvers still have the negative answer from before (RFC 2308).
+ * Way in which DNS fails for a zone. Its name servers don't respond (`silent`), respond REFUSED (`refused`), or respond
+ * NOERROR without data and without AA (`lame`: a lame delegation); with `cached`, resolvers have cached that the zone has no TXT records.
  */
 export type ZoneFault = 'silent' | 'refused' | 'lame' | 'cached'
 
@@ -41,12 +41,12 @@ function parentName(name: string): string {
 
 export type ZoneStore = ReturnType<typeof createZoneStore>
 
-/** Creates the store of zones and records. Its names are in lower case, without the final dot. */
+/** Creates the store of zones and records, with the zone example.com. Names are in lower case, without the final dot. */
 export function createZoneStore() {
   const zones = new Map<string, DnsZone>()
   /** The RRsets of all zones, by owner name and type. */
   const names = new Map<string, Map<RecordType, readonly RecordData[]>>()
-  /** Number of names with records at or below each name. */
+  /** For each name, the number of names at or below it that have records. */
   const counts = new Map<string, number>()
 
   function createZone(apex: string, isParent: boolean): DnsZone {
@@ -62,8 +62,7 @@ export function createZoneStore() {
   function findZone(name: string): DnsZone | undefined {
     for (let apex = name; ; apex = parentName(apex)) {
       const zone = zones.get(apex)
-      // A missing top-level domain exists outside of this sandbox, so return undefined instead of the root, which would answer
-      // NXDOMAIN.
+      // Don't return the root for other names: its NXDOMAIN would deny a top-level domain that exists outside of the sandbox.
       if (zone !== undefined || apex === '') return apex === '' && name !== '' ? undefined : zone
     }
   }
@@ -79,7 +78,7 @@ export function createZoneStore() {
     return createZone(labels.slice(isThird ? -3 : -2).join('.'), false)
   }
 
-  /** Replaces the RRset of a name and type; empty data deletes the RRset. Increments the zone's serial. */
+  /** Replaces the RRset of a name and type; empty data deletes the RRset. Each change increments the zone's serial. */
   function setRecords(name: string, type: RecordType, data: readonly RecordData[]): void {
     const existing = findZone(name)
     const zone = existing?.apex === name ? existing : ensureZone(name)
@@ -194,7 +193,10 @@ function answerWithFault(
   return { rcode: zone.fault === 'refused' ? RCODES.refused : RCODES.noError }
 }
 
-/** Returns the RRsets at a name or at the wildcard that covers it (RFC 4592); undefined if the name doesn't exist. */
+/**
+ * Returns the RRsets at a name or at the wildcard that covers it (RFC 4592), none for a name with records only below it (an empty
+ * non-terminal); undefined if the name doesn't exist.
+ */
 function findRecords(zones: ZoneStore, zone: DnsZone, name: string): ReturnType<ZoneStore['recordsAt']> {
   const types = zones.recordsAt(name)
   if (types !== undefined) return types
