@@ -60,7 +60,7 @@ describe.runIf(needs('posix'))('scripts/archive.mjs', () => {
     expect(readFileSync(join(directory, 'two/SHA256SUMS'), 'utf8').trim().split('\n')).toHaveLength(3)
   })
 
-  it('the program of an archive runs through a symbolic link, from a directory with spaces, without a Node in PATH', async () => {
+  it('an unpacked archive runs through a symbolic link, in a directory with spaces, without a Node in PATH', async () => {
     const unpacked = join(directory, 'un packed')
     const path = join(directory, 'in path')
     for (const made of [unpacked, path]) mkdirSync(made)
@@ -81,7 +81,7 @@ describe.runIf(needs('posix'))('scripts/archive.mjs', () => {
     ['a tar file', 'linux'],
     ['a zip file', 'win32'],
     ['a tar file with names over 100 bytes', 'platform'.repeat(20)],
-  ])('%s of archive.mjs is read by Python with its file modes and one date', async (_, platform) => {
+  ])('Python reads %s of archive.mjs, with file modes and dates of 1980', async (_, platform) => {
     const script = `
 import json, sys, tarfile, time, zipfile
 path, listed = sys.argv[1], []

@@ -248,7 +248,7 @@ describe.runIf(needs('posix'))('install.sh', () => {
     })
   })
 
-  test('the installer accepts a local directory, and refuses an unwritable prefix or a mailclaim of npm', async () => {
+  test('the installer accepts a local directory as source, and refuses an unwritable prefix or one with a mailclaim of npm', async () => {
     const machine = await createMachine('sh')
     const { home, link, release, run } = machine
     publish(machine, '1.0.0')
@@ -295,7 +295,7 @@ describe.runIf(needs('posix'))('install.sh', () => {
     expect(files()).toEqual(before)
   })
 
-  test('an install.sh that was downloaded only in part does nothing', async () => {
+  test('an install.sh whose download was cut off does nothing', async () => {
     const machine = await createMachine('sh')
     const text = readFileSync(INSTALL, 'utf8')
     const half = join(machine.home, 'half.sh')

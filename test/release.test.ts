@@ -88,7 +88,7 @@ describe('the check of the Node version', () => {
     ['', { node: '20.19.0' }],
     ['', { node: '22.3.0' }],
     ['', { node: '23.0.0' }],
-  ])('a supported Node runs the program, and another runtime is refused: %s %j', (found, versions) => {
+  ])('bin/mailclaim.js runs on a supported Node, and refuses other runtimes: %s %j', (found, versions) => {
     let [loaded, said] = ['', '']
     const require = (path: string) => {
       loaded = path
@@ -103,13 +103,13 @@ describe('the check of the Node version', () => {
     expect(manifest.engines).toEqual({ node: '^20.19.0 || >=22.3.0' })
   })
 
-  test('bin/mailclaim.js has only syntax of Node 12, so that old versions can print the refusal', async () => {
+  test('bin/mailclaim.js uses only syntax of Node 12, so that an old Node can print the refusal', async () => {
     const older = await transform(shim, { target: 'node12' })
     expect(older.code).toBe((await transform(shim, { target: 'esnext' })).code)
   })
 })
 
-test('the version of package.json has a section in the changelog', () => {
+test('the changelog has a section for the version of package.json', () => {
   expect(read('CHANGELOG.md')).toContain(`\n## ${manifest.version} `)
 })
 
@@ -143,7 +143,7 @@ describe('the workflows', () => {
     expect(commandsOf('archives').at(-1)).toBe('npm run try-archive')
   })
 
-  test('only the two publishing jobs of the release workflow have write permissions, and neither installs a package or builds', () => {
+  test('only the jobs publish and release of the release workflow can write, and neither installs a package nor builds', () => {
     expect(
       Object.entries(jobs).flatMap(([name, { permissions }]) => (permissions ? [[name, permissions]] : [])),
     ).toEqual([
@@ -307,7 +307,7 @@ describe.runIf(needs('posix'))('scripts/release.mjs', () => {
   })
 })
 
-describe.runIf(needs('posix'))('a script in a state that its user can mend', () => {
+describe.runIf(needs('posix'))('a script that lacks something', () => {
   const bare = mkdtempSync(join(tmpdir(), 'mailclaim-bare-'))
   afterAll(() => rmSync(bare, { recursive: true }))
   // A tree without dist/, node_modules/ and documents.
@@ -333,7 +333,7 @@ describe.runIf(needs('posix'))('a script in a state that its user can mend', () 
     ['scripts/try-package.mjs a.tgz', /^npm pack .* failed: npm error enoent ENOENT: .*a\.tgz'$/],
     ['scripts/try-package.mjs a.tgz', /^can't start npm: ENOENT$/, { PATH: '/nowhere' }],
     ['bench/bench.mjs --node', /^Option '--node <value>' argument missing$/],
-  ])('%s ends with exit 1 and the one sentence %s', (line, sentence, env = {}) => {
+  ])('%s exits with 1 and the one line %s', (line, sentence, env = {}) => {
     const { status, stderr } = spawnSync(process.execPath, line.split(' '), {
       cwd: bare,
       env: { ...process.env, ...npm, ...env },

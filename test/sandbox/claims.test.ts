@@ -46,7 +46,7 @@ test('creating a claim responds 201 with every documented field and the defaults
   expect(at('expires_at') - at('created_at')).toBe(7 * DAY * 1000)
 })
 
-test('an identical claim request responds 200 with the same claim; one with other options supersedes the claim', async () => {
+test('a repeated claim request responds 200 with the first claim; a request with other options supersedes that claim', async () => {
   const sandbox = await sandboxForTest()
   const first = await create(sandbox, { name: 'example.com' })
   const same = await create(sandbox, { name: 'example.com', region: 'us-east-1', custom_return_path: 'send' })
@@ -115,7 +115,7 @@ test.each(Object.keys(MISTAKES).slice(1))(
   },
 )
 
-test('verification finds the value in a TXT RRset that needs TCP', async () => {
+test('verification finds the value in a TXT RRset that is too large for UDP', async () => {
   const sandbox = await sandboxForTest(SLOW)
   const { claim, verify, get } = await claimed(sandbox, 'example.com')
   const { value } = claim['record'] as { value: string }
@@ -155,19 +155,16 @@ test.each([
   [{ status: 'failed', reason: 'because' }, { failure_reason: 'because' }],
   [{ status: 'expired' }, {}],
   [{ status: 'under_review' }, {}],
-])(
-  'the control API sets status and reason of a claim to %j, addressed by domain or by id',
-  async (outcome, reasons) => {
-    const sandbox = await sandboxForTest(SLOW)
-    const { claim, get } = await claimed(sandbox, 'example.com')
-    for (const key of ['Example.com', String(claim['domain_id'])]) {
-      const wanted = { blocked_reason: null, failure_reason: null, status: outcome.status, ...reasons }
-      expect((await settle(sandbox, key, outcome)).body).toMatchObject(wanted)
-      expect(await get()).toMatchObject(wanted)
-    }
-    expect((await control(sandbox, 'GET', '/state')).body['claims']).toEqual([await get()])
-  },
-)
+])('the control API sets a claim addressed by domain or by id to %j', async (outcome, reasons) => {
+  const sandbox = await sandboxForTest(SLOW)
+  const { claim, get } = await claimed(sandbox, 'example.com')
+  for (const key of ['Example.com', String(claim['domain_id'])]) {
+    const wanted = { blocked_reason: null, failure_reason: null, status: outcome.status, ...reasons }
+    expect((await settle(sandbox, key, outcome)).body).toMatchObject(wanted)
+    expect(await get()).toMatchObject(wanted)
+  }
+  expect((await control(sandbox, 'GET', '/state')).body['claims']).toEqual([await get()])
+})
 
 test('the control API refuses an outcome without a status, or with a reason that is not a string', async () => {
   const sandbox = await sandboxForTest()
@@ -193,13 +190,16 @@ test.each([
   ['failed', { status: 'failed', failure_reason: 'ownership_check_failed' }],
   ['expired', { status: 'expired' }],
   ['constructor', { status: 'completed' }],
-])('a claim for %s.example.com ends as its first label says, if that is a status', async (label, ends) => {
-  const sandbox = await sandboxForTest({ ...SLOW, autoPublish: true })
-  const { verify, get } = await claimed(sandbox, `${label}.example.com`)
-  await verify()
-  await advance(sandbox, 3600)
-  expect(await get()).toMatchObject(ends)
-})
+])(
+  'a claim for %s.example.com ends in the status that its first label names, or else completes',
+  async (label, ends) => {
+    const sandbox = await sandboxForTest({ ...SLOW, autoPublish: true })
+    const { verify, get } = await claimed(sandbox, `${label}.example.com`)
+    await verify()
+    await advance(sandbox, 3600)
+    expect(await get()).toMatchObject(ends)
+  },
+)
 
 test.each([
   ['unclaimable.example.com', 403, 'claim_not_allowed'],

@@ -106,7 +106,7 @@ describe('the fault', () => {
     expect((await token(sandbox, 'form', fields)).status).toBe(refreshes === 0 ? 200 : 400)
   })
 
-  test('a fault skips `skip` matching requests, hits the next `count` ones, and ends when it is cleared', async () => {
+  test('a fault skips `skip` matching requests, applies to the next `count` ones, and ends when it is cleared', async () => {
     const sandbox = await sandboxForTest()
     const unavailable = { kind: 'status', status: 503 }
     await fault(sandbox, { ...unavailable, path: '/contacts/*', skip: 1, count: 2 })
@@ -137,7 +137,7 @@ describe('the fault', () => {
     ['/x*', false],
     ['*tacts*con*', false],
     ['/contacts.imports', false],
-  ])('a fault with the path %s hits /contacts/imports: %s', async (path, isHit) => {
+  ])('a fault with the path %s applies to /contacts/imports: %s', async (path, isHit) => {
     const sandbox = await sandboxForTest()
     await fault(sandbox, { kind: 'status', status: 418, path })
     expect((await get(sandbox)).status).toBe(isHit ? 418 : 200)
@@ -153,7 +153,7 @@ describe('the fault', () => {
     { kind: 'status', headers: { 'x-a': 'b\r\nset-cookie: c' } },
     { kind: 'status', headers: { 'x a': 'b' } },
     { kind: 'merge', headers: { 'x-a': '\u2026' } },
-  ])('the fault %j is refused with 422', async (body) => {
+  ])('the control API refuses the malformed fault %j with 422', async (body) => {
     expect((await fault(await sandboxForTest(), body)).status).toBe(422)
   })
 })
@@ -164,7 +164,7 @@ describe('the virtual clock', () => {
     return { errors, clock: createVirtualClock((error) => void errors.push(error)) }
   }
 
-  test('a jump of the virtual clock runs due timers in order and awaits them, also timers that they schedule', async () => {
+  test('a jump of the virtual clock awaits all due timers in order, also those that a timer schedules', async () => {
     const { clock, errors } = clockOf()
     const start = clock.now()
     const ran: string[] = []
@@ -186,7 +186,7 @@ describe('the virtual clock', () => {
     expect(ran).toHaveLength(3)
   })
 
-  test('a timer of the virtual clock fires as real time passes', async () => {
+  test('a timer of the virtual clock fires when real time reaches its due time', async () => {
     const { clock } = clockOf()
     const started = clock.now()
     const due = await new Promise<number>((done) => clock.schedule(started + 20, done))
@@ -194,7 +194,7 @@ describe('the virtual clock', () => {
   })
 })
 
-test('timestamps of the sandbox have the documented format, and sort as text in the order of time', () => {
+test('timestamps of the sandbox have the documented format and millisecond precision', () => {
   for (const ms of [0, 1, 999, 1_700_000_000_000, 1_700_000_000_123, 4_000_000_000_010]) {
     const text = formatTimestamp(ms)
     expect(text).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{1,6}\+00$/)

@@ -122,7 +122,7 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
     expect(await ask(sandbox, 'nobody.uk', 'TXT', how)).toMatchObject(denied)
   })
 
-  test('an authoritative answer repeats the case of the question, and follows a CNAME', async () => {
+  test('the DNS server repeats the letter case of the question in its answer, and follows a CNAME', async () => {
     const sandbox = await planted('cname')
     await put(sandbox, 'shop.co.uk', 'one', 'two')
     const answer = await ask(sandbox, 'sHop.co.uk', 'TXT', how)
@@ -144,7 +144,7 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
   test.each([
     ['a name that does not exist', 'nothing.example.com', 'TXT', 3],
     ['a type that does not exist', 'a.b.example.com', 'A', 0],
-    ['a name that has only names below it', 'b.example.com', 'TXT', 0],
+    ['a name with records only below it', 'b.example.com', 'TXT', 0],
   ])('the response for %s is negative, with the SOA as authority', async (_what, name, type, rcode) => {
     const sandbox = await sandboxForTest()
     await put(sandbox, 'a.b.example.com', 'deep')
@@ -153,7 +153,7 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
     expect(denied.packet.authorities?.[0]).toMatchObject({ ttl: 60, data: { minimum: 60 } })
   })
 
-  test('a wildcard record is expanded only for names that do not exist', async () => {
+  test('the DNS server expands a wildcard only for names that do not exist', async () => {
     const sandbox = await sandboxForTest()
     await put(sandbox, '*.example.com', 'wild')
     await put(sandbox, 'a.b.example.com', 'deep')
@@ -188,7 +188,7 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
     ['lame', 0],
     ['silent', undefined],
   ])(
-    'name servers with the mistake "%s" fail, and the registry and the resolver still name them',
+    'with the mistake "%s", TXT queries fail, and referrals still name the name servers',
     async (mistake, rcode) => {
       const sandbox = await planted(mistake)
       const asked = ask(sandbox, 'mail.shop.co.uk', 'TXT', how)
@@ -233,7 +233,7 @@ test.each([
   expect(additionals).toEqual('edns' in how ? ['. OPT'] : [])
 })
 
-test('the control API replaces and deletes TXT records, and each change increments the serial', async () => {
+test('the control API replaces and deletes TXT records, and each change increments the SOA serial', async () => {
   const sandbox = await sandboxForTest()
   let before = 0
   for (const values of [['one', 'ü “two” \u00a0'], ['x'.repeat(700)]]) {
@@ -265,7 +265,7 @@ test.each([
   expect((await control(sandbox, 'PUT', `/dns/${name}/TXT`, body)).status).toBe(422)
 })
 
-test('the HTTP and DNS ports of the sandbox can be chosen; a port in use is an error, and leaves no server listening', async () => {
+test('the sandbox listens on the chosen HTTP and DNS ports, or on neither if one of them is in use', async () => {
   const first = await sandboxForTest()
   await expect(sandboxForTest({ dnsPort: portOf(first) })).rejects.toMatchObject({ code: 'EADDRINUSE' })
   const port = Number(new URL(first.baseUrl).port)

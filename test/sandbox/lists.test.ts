@@ -10,7 +10,7 @@ interface Item {
 const items = (body: Record<string, unknown>) => body['data'] as Item[]
 const ids = (list: readonly Item[]) => list.map(({ id }) => id)
 
-describe.each(['/oauth/grants', '/contacts/imports'])('%s (interface 4.2, 4.3 and 8)', (path) => {
+describe.each(['/oauth/grants', '/contacts/imports'])('%s', (path) => {
   test('a list refuses a limit outside 1 to 100, both cursors together, and an unknown cursor', async () => {
     const sandbox = await sandboxForTest({ imports: 150, grants: 150 })
     const bad = ['0', '-1', '101', '1.5', '10abc', '010', '', ' 5', '1e1', '1&limit=2']
@@ -46,7 +46,7 @@ describe.each(['/oauth/grants', '/contacts/imports'])('%s (interface 4.2, 4.3 an
   })
 })
 
-test('without a limit, a page has ten imports, or all grants, including revoked grants', async () => {
+test('a list request without a limit returns ten imports, or all grants, including revoked grants', async () => {
   const sandbox = await sandboxForTest({ imports: 25, grants: 250 })
   const imports = (await api(sandbox, 'GET', '/contacts/imports')).body
   expect([items(imports).length, imports['has_more']]).toEqual([10, true])
@@ -78,7 +78,7 @@ test.each(['queued', 'in_progress', 'completed', 'failed'])(
   },
 )
 
-test('an import is found by its id; an unknown id responds 404, and a filter for an unknown status 422', async () => {
+test('an import is returned by its id; an unknown id responds 404, and a list of an unknown status 422', async () => {
   const sandbox = await sandboxForTest()
   const [, , third] = items((await api(sandbox, 'GET', '/contacts/imports')).body)
   expect((await api(sandbox, 'GET', `/contacts/imports/${third?.id}`)).body).toMatchObject({ id: third?.id })
@@ -132,7 +132,7 @@ test.each([
   ['POST', '/domains/claim'],
   ['POST', '/domains/x/claim/verify'],
   ['GET', '/domains/x/claim'],
-])('%s %s responds 401 without a valid credential of this sandbox', async (method, path) => {
+])('the request %s %s without a valid credential of this sandbox responds 401', async (method, path) => {
   const sandbox = await sandboxForTest()
   const other = String((await control(await sandboxForTest(), 'POST', '/sessions')).body['access_token'])
   const own = String((await control(sandbox, 'POST', '/sessions')).body['access_token'])

@@ -36,8 +36,8 @@ const newestGrant = async (sandbox: Sandbox) =>
 const state = async (sandbox: Sandbox) => (await control(sandbox, 'GET', '/state')).body
 const INVALID_GRANT = { status: 400, body: { error: 'invalid_grant' } }
 
-describe('codes and tokens (interface 3.1)', () => {
-  test.each(ENCODINGS)('a token request in %s exchanges a code for tokens', async (encoding) => {
+describe('codes and tokens', () => {
+  test.each(ENCODINGS)('a token request as %s exchanges a code for tokens', async (encoding) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const answer = await token(sandbox, encoding, await code(sandbox, 'emails:send'))
     expect(answer.headers.get('cache-control')).toBe('no-store')
@@ -65,7 +65,7 @@ describe('codes and tokens (interface 3.1)', () => {
   test.each([
     { seconds: 599, status: 200 },
     { seconds: 600, status: 400 },
-  ])('exchanging a code after $seconds seconds responds $status', async ({ seconds, status }) => {
+  ])('a code exchange after $seconds seconds responds $status', async ({ seconds, status }) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const fields = await code(sandbox)
     await advance(sandbox, seconds)
@@ -75,7 +75,7 @@ describe('codes and tokens (interface 3.1)', () => {
   test.each([
     { days: 59.99, status: 200 },
     { days: 60, status: 400 },
-  ])('using a refresh token after $days days responds $status', async ({ days, status }) => {
+  ])('a refresh with a $days days old token responds $status', async ({ days, status }) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const fields = await refresh(sandbox)
     await advance(sandbox, 59 * DAY)
@@ -121,7 +121,7 @@ describe('codes and tokens (interface 3.1)', () => {
     expect((await token(sandbox, 'form', again)).status).toBe(200)
   })
 
-  test('a refresh with a narrower scope narrows one access token; the next refresh has the full scope', async () => {
+  test('a refresh with a narrower scope limits only its own access token: the next refresh returns the full scope', async () => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const session = await signIn(sandbox, 'emails:send domains:read')
     const fields = refreshFields(sandbox, session['refresh_token'])
@@ -132,7 +132,7 @@ describe('codes and tokens (interface 3.1)', () => {
     expect(whole.body['scope']).toBe('emails:send domains:read')
   })
 
-  test('an access token expires after its lifetime of 900 seconds, or the configured one', async () => {
+  test('an access token expires after 900 seconds, or after the configured lifetime', async () => {
     for (const seconds of [900, 2]) {
       const sandbox = await sandboxForTest({ autoApprove: true, accessTokenSeconds: seconds })
       const session = await signIn(sandbox)
@@ -166,7 +166,7 @@ const REFUSALS: readonly Row[] = [
   ['a client registered for codes only', 'unauthorized_client', refresh, { client_id: CLIENTS.codeOnly.id }],
 ]
 
-describe('errors of the token endpoint (interface 7.1)', () => {
+describe('errors of the token endpoint', () => {
   test.each(REFUSALS)('a token request with %s is refused with %s', async (_row, error, from, change) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const fields = { ...(await from(sandbox)), ...change }
@@ -219,12 +219,12 @@ describe('the authorization endpoint', () => {
     ['a disabled client', { client_id: CLIENTS.disabled.id }],
     ['no redirect URI', { redirect_uri: undefined }],
     ['the redirect URI of a stranger', { redirect_uri: 'https://evil.example/callback' }],
-    ['another path', { redirect_uri: 'http://127.0.0.1:41234/other' }],
-    ['a user name before the host', { redirect_uri: 'http://127.0.0.1:1@evil.example/callback' }],
-    ['a host that begins like loopback', { redirect_uri: 'http://127.0.0.1.evil.example/callback' }],
-    ['a port that there is not', { redirect_uri: 'http://127.0.0.1:65536/callback' }],
-    ['no port', { redirect_uri: 'http://127.0.0.1/callback' }],
-  ])('an authorization request with %s is not redirected', async (_row, changes) => {
+    ['another path in the redirect URI', { redirect_uri: 'http://127.0.0.1:41234/other' }],
+    ['a user name in the redirect URI', { redirect_uri: 'http://127.0.0.1:1@evil.example/callback' }],
+    ['the redirect host 127.0.0.1.evil.example', { redirect_uri: 'http://127.0.0.1.evil.example/callback' }],
+    ['the port 65536 in the redirect URI', { redirect_uri: 'http://127.0.0.1:65536/callback' }],
+    ['no port in the redirect URI', { redirect_uri: 'http://127.0.0.1/callback' }],
+  ])('an authorization request with %s gets an error page, not a redirect', async (_row, changes) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     expect(await authorize(sandbox, changes)).toBeUndefined()
   })
@@ -241,7 +241,7 @@ describe('the authorization endpoint', () => {
     expect(target?.searchParams.get('iss')).toBe(sandbox.baseUrl)
   })
 
-  test('a resource indicator is kept with the grant, and is the audience of the access token', async () => {
+  test('a resource indicator (RFC 8707) is stored in the grant and is the audience of the access token', async () => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const resource = 'https://api.example/mail'
     const session = await token(sandbox, 'form', codeFields(sandbox, await codeFor(sandbox, { resource })))

@@ -11,7 +11,7 @@ import { advance, api, authorizationParameters, codeFields, control, token } fro
 const authorizeUrl = (sandbox: Sandbox, changes: Readonly<Record<string, string>> = {}) =>
   `${sandbox.baseUrl}/oauth/authorize?${new URLSearchParams({ ...authorizationParameters(sandbox), ...changes })}`
 
-test('the pages load nothing, run no script, cannot be framed or cached, and escape untrusted text', async () => {
+test('the pages of the sandbox load nothing, run no script, cannot be framed or cached, and escape untrusted text', async () => {
   const sandbox = await sandboxForTest()
   const resource = 'https://api.example/?a="><script>'
   for (const url of [
@@ -91,7 +91,7 @@ describe('requests from another website', () => {
     },
   )
 
-  test('an approval without the ticket of the consent page, with a used or ten minutes old one, is refused', async () => {
+  test('an approval is refused without the ticket of a consent page, with a used ticket, and after ten minutes', async () => {
     const sandbox = await sandboxForTest()
     const ticketOf = async () =>
       /name="ticket" value="([^"]+)"/.exec(await (await fetch(authorizeUrl(sandbox))).text())?.[1]
@@ -143,7 +143,7 @@ describe.runIf(needs('chromium'))('the pages in Chromium', () => {
     ['DNS', 'light', ({ baseUrl }: Sandbox) => `${baseUrl}/_sandbox/dns?done`],
     ['DNS', 'dark', ({ baseUrl }: Sandbox) => `${baseUrl}/_sandbox/dns?done`],
   ] as const)(
-    'the %s page in %s has no violation that axe finds, and fits 360 pixels',
+    'the %s page in %s mode has no accessibility violation (axe), and fits into 360 pixels',
     async (_page, colorScheme, url) => {
       const sandbox = await withClaim()
       const page = await open(url(sandbox), {
@@ -181,7 +181,7 @@ describe.runIf(needs('chromium'))('the pages in Chromium', () => {
     expect([searchParams.get('error'), searchParams.has('code')]).toEqual(['access_denied', false])
   })
 
-  test('a mistake can be published from the menu of a claim on the DNS page', async () => {
+  test('the DNS page publishes the record of a claim with the selected mistake', async () => {
     const sandbox = await withClaim()
     const page = await open(`${sandbox.baseUrl}/_sandbox/dns`)
     await page.getByLabel(/plant a mistake/).selectOption({ label: 'Quotation marks typed into the value' })

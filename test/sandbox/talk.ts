@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Sandbox } from '../../src/sandbox/sandbox.ts'
 
-/** Encodings of a token request: form encoding and JSON (interface, section 4.1). */
+/** Encodings of a token request: form encoding and JSON. */
 export const ENCODINGS = ['form', 'json'] as const
 export type Encoding = (typeof ENCODINGS)[number]
 
