@@ -13,7 +13,7 @@ export async function run(argv: readonly string[], context: Context): Promise<Ex
   try {
     const [first] = argv
     if (first === '--version' || first === '-V') {
-      await context.stdout.write(`${context.program.version}\n`)
+      await context.stdout.write(`${context.installation.version}\n`)
       return Exit.done
     }
     if (first === '__complete') {

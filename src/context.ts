@@ -5,7 +5,7 @@ import type { Readable } from 'node:stream'
  * `main.ts` builds the real `Context`; a test passes a `Context` of its own to a command, so that no module has to be mocked.
  */
 export interface Context {
-  readonly program: Installation
+  readonly installation: Installation
   readonly environment: Environment
   readonly directories: Directories
   readonly platform: NodeJS.Platform
@@ -23,7 +23,7 @@ export interface Context {
    * none of the `MAILCLAIM_…` variables that the program was started with. Rejects with the signal's reason if the signal aborts,
    * after the command has ended.
    */
-  readonly runProgram: (request: ProgramRequest) => Promise<ProgramEnd>
+  readonly runInShell: (request: ShellCommand) => Promise<ShellResult>
   readonly prompts: Prompts
   readonly keychain: Keychain
   readonly interrupts: Interrupts
@@ -244,7 +244,7 @@ export class DnsTransportError extends Error {
 }
 
 /** One of the user's commands to run, such as a `--publish` command that changes DNS. */
-export interface ProgramRequest {
+export interface ShellCommand {
   /** Command line for the shell. */
   readonly command: string
   /** Variables added to the environment. */
@@ -256,7 +256,7 @@ export interface ProgramRequest {
   readonly signal?: AbortSignal
 }
 
-export type ProgramEnd =
+export type ShellResult =
   | { readonly kind: 'exited'; readonly code: number }
   | { readonly kind: 'killed'; readonly signal: string }
   | { readonly kind: 'timed_out' }
@@ -276,7 +276,7 @@ export interface Prompts {
 /** The operating system's keychain. A keychain can be locked, absent or hang, so every call has a time limit. */
 export interface Keychain {
   /** Performs one operation. Never rejects: failures are in the answer. */
-  call(request: KeychainRequest): Promise<KeychainAnswer>
+  call(request: KeychainRequest): Promise<KeychainResult>
 }
 
 export interface KeychainRequest {
@@ -294,7 +294,7 @@ export interface KeychainRequest {
  * Result of a keychain operation. `value` for `get`: the secret, or null for an absent item and, on Linux, a locked keychain;
  * for `delete`: whether an item existed; for `set`: true.
  */
-export type KeychainAnswer =
+export type KeychainResult =
   | { readonly ok: true; readonly value: string | boolean | null }
   | {
       readonly ok: false

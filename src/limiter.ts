@@ -2,10 +2,10 @@
  * A concurrency limiter: runs each `work` when a slot is free, in order of arrival. The slot is free again when the work ends or
  * calls `release`.
  */
-export type Limiter = <T>(work: (release: () => void) => Promise<T>) => Promise<T>
+export type ConcurrencyLimiter = <T>(work: (release: () => void) => Promise<T>) => Promise<T>
 
 /** Creates a limiter that runs at most `limit` pieces of work at once. */
-export function createLimiter(limit: number): Limiter {
+export function limitConcurrency(limit: number): ConcurrencyLimiter {
   let freeSlots = limit
   const queue: (() => void)[] = []
   return async (work) => {

@@ -8,7 +8,7 @@ import type { ExitCode } from './errors.ts'
 import { resolveDirectories } from './settings/paths.ts'
 import { PROFILE_AND_SETTINGS } from './settings/table.ts'
 import { watchSignals } from './signals.ts'
-import { closeLostTerminals, isTerminal, realInput, realOutput } from './streams.ts'
+import { closeLostTerminals, createInput, createOutput, isTerminal } from './streams.ts'
 import { sanitizeLine } from './terminal/sanitize.ts'
 
 /** Version from package.json, defined by the build. */
@@ -32,7 +32,7 @@ export async function main(): Promise<ExitCode> {
   const dns = lazily(async () => (await import('./dns/wire/network.ts')).createDnsNetwork())
   const prompts = lazily(async () => (await import('./terminal/prompts.ts')).createPrompts(context))
   const context: Context = {
-    program: {
+    installation: {
       version: MAILCLAIM_VERSION,
       get host() {
         return hostname()
@@ -42,9 +42,9 @@ export async function main(): Promise<ExitCode> {
     environment,
     directories,
     platform,
-    stdin: realInput(),
-    stdout: realOutput(() => process.stdout, 1, platform, interrupts.signal),
-    stderr: realOutput(() => process.stderr, 2, platform, interrupts.signal, 'may be lost'),
+    stdin: createInput(),
+    stdout: createOutput(() => process.stdout, 1, platform, interrupts.signal),
+    stderr: createOutput(() => process.stderr, 2, platform, interrupts.signal, 'may be lost'),
     clock,
     random: { bytes: (length) => randomBytes(length), fraction: () => Math.random() },
     http,
@@ -54,12 +54,12 @@ export async function main(): Promise<ExitCode> {
       systemResolvers: async () => (await dns()).systemResolvers(),
     },
     openBrowser: async (url) => {
-      const { openBrowser } = await import('./run-program.ts')
+      const { openBrowser } = await import('./child-processes.ts')
       await openBrowser(url, environment.browser)
     },
-    runProgram: async (request) => {
-      const { runProgram } = await import('./run-program.ts')
-      return runProgram(request, { environment: process.env, platform })
+    runInShell: async (request) => {
+      const { runInShell } = await import('./child-processes.ts')
+      return runInShell(request, { environment: process.env, platform })
     },
     prompts: {
       input: async (question) => (await prompts()).input(question),

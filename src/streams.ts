@@ -31,7 +31,7 @@ export function closeLostTerminals(): void {
 }
 
 /** Returns standard input for commands. The stream is opened on first use, because an open stdin keeps the process alive. */
-export function realInput(): Input {
+export function createInput(): Input {
   let stream: Readable | undefined
   return {
     get isTTY() {
@@ -70,7 +70,7 @@ const DIRECT_WRITE_BYTES = 16 * 1024
  * @param loss `may be lost` for messages on stderr: if the disk is full or the reader has exited, the command continues, so that
  *   its exit code still tells the result
  */
-export function realOutput(
+export function createOutput(
   stream: () => NodeJS.WriteStream,
   fd: number,
   platform: NodeJS.Platform,

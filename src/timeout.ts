@@ -27,7 +27,7 @@ export function createDeadline(timeoutMs: number, clock: Pick<Clock, 'monotonic'
 }
 
 /** Creates the deadline of a command that begins now. @param timeout the value of `--timeout` in seconds */
-export function commandDeadline(
+export function startDeadline(
   { timeout = Number.POSITIVE_INFINITY }: { readonly timeout?: number },
   clock: Pick<Clock, 'monotonic'>,
 ): Deadline {
@@ -38,12 +38,12 @@ export function commandDeadline(
  * Returns the timeout in milliseconds for a step that starts now: the time until the deadline, but at least 2 seconds, so that
  * the last poll can succeed.
  */
-export function stepTimeout({ remainingMs }: Deadline): number {
+export function stepTimeoutMs({ remainingMs }: Deadline): number {
   return Math.max(MIN_STEP_TIMEOUT_MS, remainingMs())
 }
 
 /** Parameters of exponential backoff between attempts. */
-export interface Delays {
+export interface BackoffOptions {
   /** Milliseconds after the first attempt. */
   readonly first: number
   /** Maximum milliseconds between attempts. */
@@ -55,7 +55,7 @@ export interface Delays {
 }
 
 /** Delays between attempts of an HTTP request. */
-export const REQUEST_DELAYS: Delays = { first: 500, max: 8000 }
+export const REQUEST_BACKOFF: BackoffOptions = { first: 500, max: 8000 }
 
 /**
  * Returns the delay before the next attempt, in milliseconds: exponential backoff with jitter, so that clients that failed
@@ -63,9 +63,9 @@ export const REQUEST_DELAYS: Delays = { first: 500, max: 8000 }
  *
  * @param attempts number of failed attempts so far, from 1
  */
-export function backoff(
+export function backoffMs(
   attempts: number,
-  { first, max, factor = 2, jitter = 1 }: Delays,
+  { first, max, factor = 2, jitter = 1 }: BackoffOptions,
   { fraction }: Pick<Context['random'], 'fraction'> = { fraction: () => 1 },
 ): number {
   return Math.min(max, first * factor ** (attempts - 1)) * (1 - jitter + jitter * fraction())

@@ -10,8 +10,8 @@ import type {
   HttpRequest,
   HttpResponse,
   Keychain,
-  KeychainAnswer,
   KeychainRequest,
+  KeychainResult,
   Output,
 } from '../src/context.ts'
 import { InterruptedError } from '../src/errors.ts'
@@ -107,7 +107,7 @@ export interface FakeContextOptions {
   http?: Context['http']
   dns?: Context['dns']
   prompts?: Partial<Context['prompts']>
-  runProgram?: Context['runProgram']
+  runInShell?: Context['runInShell']
   keychain?: Context['keychain']
   clock?: FakeClock
 }
@@ -127,7 +127,7 @@ export function createFakeContext(options: FakeContextOptions = {}): FakeContext
     throw new Error(`the test did not expect ${what}`)
   }
   return {
-    program: {
+    installation: {
       version: '0.0.0-test',
       host: 'build-1',
       schemas: '/schemas',
@@ -157,7 +157,7 @@ export function createFakeContext(options: FakeContextOptions = {}): FakeContext
     openBrowser: async (url) => {
       opened.push(url)
     },
-    runProgram: options.runProgram ?? unexpected('a program'),
+    runInShell: options.runInShell ?? unexpected('a program'),
     prompts: {
       input: unexpected('a question'),
       password: unexpected('a question for a secret'),
@@ -178,7 +178,7 @@ export interface FakeKeychain extends Keychain {
   readonly items: Map<string, string>
   readonly calls: KeychainRequest[]
   /** Failure of the next calls; a locked keychain holds items and returns none. */
-  trouble: 'none' | 'locked' | Extract<KeychainAnswer, { ok: false }>['reason']
+  trouble: 'none' | 'locked' | Extract<KeychainResult, { ok: false }>['reason']
 }
 
 /** Creates a keychain in memory that can fail in every way. */

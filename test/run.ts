@@ -1,12 +1,12 @@
 import { expect } from 'vitest'
 import { isGroup, parseLine } from '../src/cli/line.ts'
-import { run as runProgram } from '../src/cli.ts'
+import { run as runCommandLine } from '../src/cli.ts'
 import { errorCodesOf } from '../src/commands/commands.ts'
 import { loadCommand } from '../src/commands/program.ts'
 import { ERRORS, type ErrorCode } from '../src/errors.ts'
 
 /** Runs a command as the program does, and fails if it ends with an error that its definition doesn't name. */
-export const run: typeof runProgram = async (argv, context) => {
+export const run: typeof runCommandLine = async (argv, context) => {
   let text = ''
   const heard = <Output extends { write(piece: string): Promise<void> }>(output: Output): Output => ({
     ...output,
@@ -15,7 +15,7 @@ export const run: typeof runProgram = async (argv, context) => {
       return output.write(piece)
     },
   })
-  const exit = await runProgram(argv, {
+  const exit = await runCommandLine(argv, {
     ...context,
     stdout: heard(context.stdout),
     stderr: heard(context.stderr),

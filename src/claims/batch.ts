@@ -4,7 +4,7 @@ import type { CheckReport } from '../dns/report.ts'
 import { createSharedCache, type SharedCache } from '../dns/shared-cache.ts'
 import { createChildController } from '../dns/wire/ask.ts'
 import { CliError, EXIT_RANKING, Exit, type ExitCode, InterruptedError, usageError } from '../errors.ts'
-import { createLimiter, type Limiter } from '../limiter.ts'
+import { type ConcurrencyLimiter, limitConcurrency } from '../limiter.ts'
 import type { ServiceClient } from '../service/client.ts'
 import { showEvents } from '../service/follow.ts'
 import { createPacingTransport } from '../service/pace.ts'
@@ -12,7 +12,7 @@ import { connect } from '../session/connect.ts'
 import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 import { writeLines } from '../terminal/notices.ts'
-import { commandDeadline, type Deadline, MIN_STEP_TIMEOUT_MS } from '../timeout.ts'
+import { type Deadline, MIN_STEP_TIMEOUT_MS, startDeadline } from '../timeout.ts'
 import { BATCH_CLAIM_COLUMNS } from './columns.ts'
 import { type BatchOptions, DEFAULT_JOBS } from './definition.ts'
 import {
@@ -47,7 +47,7 @@ export interface BatchContext {
   /** Returns the client that all domains share. @throws CliError exit 3 without a usable base URL */
   readonly client: () => ServiceClient
   /** Options for DNS checks: at most `--jobs` at once and none after the deadline, with a cache of delegations. */
-  readonly dns: { readonly inTurn: Limiter; readonly cache: SharedCache }
+  readonly dns: { readonly inTurn: ConcurrencyLimiter; readonly cache: SharedCache }
   /** Gets a claim from the service, or from the ledger if the request fails. */
   readonly readClaim: ClaimReader
   /** Lets the work on the next domain begin: this domain only waits and polls from now on. */
@@ -109,7 +109,7 @@ export async function processDomains(
       if (failure.exit === Exit.notConfigured || failure.exit === Exit.notSignedIn) throw failure
     }
   }
-  const inTurn = createLimiter(jobs)
+  const inTurn = limitConcurrency(jobs)
   const stopAll = (error: unknown) => stop.abort(error)
   await Promise.all(inputs.map((input) => inTurn((leave) => processInput(input, leave).catch(stopAll))))
 
@@ -150,7 +150,7 @@ async function readInputs(args: readonly string[], { from, all }: BatchOptions, 
  */
 function createShared(jobs: number, work: BatchCommand, signal: AbortSignal, io: Io) {
   const { clock, interrupts, settings } = io
-  const deadline = work.deadline ?? commandDeadline({}, clock)
+  const deadline = work.deadline ?? startDeadline({}, clock)
   const requireTime = () => {
     signal.throwIfAborted()
     if (deadline.remainingMs() <= 0) throw new CliError('timed_out', 'the time was up before its turn')
@@ -158,8 +158,8 @@ function createShared(jobs: number, work: BatchCommand, signal: AbortSignal, io:
   const http = createPacingTransport(untilEnd(io, deadline), clock, { concurrent: jobs })
   const context = { ...io, http, interrupts: { ...interrupts, signal } }
   const sharedIo = createIo(context, { ...settings, quiet: true, silent: true, interactive: false })
-  const turns = createLimiter(jobs)
-  const inTurn: Limiter = (check) =>
+  const turns = limitConcurrency(jobs)
+  const inTurn: ConcurrencyLimiter = (check) =>
     turns(async (leave) => {
       requireTime()
       return check(leave)
@@ -244,7 +244,7 @@ function createReporter(work: BatchCommand, badLines: number, io: Io) {
   const { format, quiet } = io.settings
   const isText = format === 'zone' || format === 'value'
   const rows = io.list(work.columns)
-  const inTurn = createLimiter(1)
+  const inTurn = limitConcurrency(1)
   const labels = new Map<string, number>()
   const causes = new Map<string, Cause>()
   const exits: ExitCode[] = []

@@ -175,7 +175,7 @@ export async function writeReport(
   columns: readonly Column[],
   io: Io,
 ): Promise<void> {
-  const { stdout, settings, clock, program } = io
+  const { stdout, settings, clock, installation } = io
   const { format } = settings
   if (format === 'markdown' || format === 'html') {
     const { name, expected } = report
@@ -191,7 +191,7 @@ export async function writeReport(
     ]
     const made = {
       at: clock.now(),
-      version: program.version,
+      version: installation.version,
       resolvers: asked,
       command: commandLine(['claims', 'check', ...words], io.platform),
     }

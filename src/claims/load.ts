@@ -7,8 +7,8 @@ import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 import { clip, sanitizeLine } from '../terminal/sanitize.ts'
-import { relativeTime } from '../terminal/time.ts'
-import { type Deadline, stepTimeout } from '../timeout.ts'
+import { formatRelativeTime } from '../terminal/time.ts'
+import { type Deadline, stepTimeoutMs } from '../timeout.ts'
 import {
   asciiName,
   baseUrlOf,
@@ -231,7 +231,7 @@ export const bestEffortOptions = (deadline: Deadline | undefined): RequestOption
   maxAttempts: 1,
   timeoutMs: Math.min(
     BEST_EFFORT_TIMEOUT_MS,
-    deadline === undefined ? BEST_EFFORT_TIMEOUT_MS : stepTimeout(deadline),
+    deadline === undefined ? BEST_EFFORT_TIMEOUT_MS : stepTimeoutMs(deadline),
   ),
 })
 
@@ -272,7 +272,7 @@ export function createFallbackClaimReader(
       const { claim, seen_at } = entry
       if (isWarned) return claim
       isWarned = true
-      const seen = relativeTime(Date.parse(seen_at), clock.now())
+      const seen = formatRelativeTime(Date.parse(seen_at), clock.now())
       await warn(
         `couldn't ask the service about the claim of ${formatDomain(claim)}, last seen ${seen}: ${error.message}`,
       )

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import type { ProgramEnd } from '../context.ts'
+import type { ShellResult } from '../context.ts'
 import { lookUpTxt, type TxtLookup } from '../dns/lookup.ts'
 import { toDnsEffects } from '../dns/wire/ask.ts'
 import { checkName, toRelativeName } from '../dns/wire/name.ts'
@@ -36,7 +36,7 @@ export async function createPublishFunction(command: string, io: Io) {
   const [, word] = /^\s*(?:\w+=[\w./:-]*\s+)*([\w.~/+-]+)(?=\s|$)/.exec(command) ?? []
   if (word !== undefined && io.platform !== 'win32') {
     const looking = { variables: {}, timeoutMs: TIMEOUT_MS, onLine: async () => {} }
-    if (describeFailure(await io.runProgram({ command: `command -v ${word}`, ...looking })) !== undefined)
+    if (describeFailure(await io.runInShell({ command: `command -v ${word}`, ...looking })) !== undefined)
       throw usageError(
         `--publish: there is no command "${word}"`,
         'give its path, or add its directory to PATH',
@@ -57,7 +57,7 @@ export async function createPublishFunction(command: string, io: Io) {
       async () => {
         io.interrupts.signal.throwIfAborted()
         stop.signal.throwIfAborted()
-        return io.runProgram({
+        return io.runInShell({
           command,
           variables,
           timeoutMs: TIMEOUT_MS,
@@ -110,7 +110,7 @@ function valuesUnknown(name: string, reason: string): CliError {
 }
 
 /** Returns how the command failed, as the rest of a sentence; undefined after exit code 0. */
-function describeFailure(end: ProgramEnd): string | undefined {
+function describeFailure(end: ShellResult): string | undefined {
   switch (end.kind) {
     case 'exited':
       return end.code === 0 ? undefined : `ended with exit code ${end.code}`

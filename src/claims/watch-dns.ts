@@ -3,7 +3,7 @@ import type { CheckReport } from '../dns/report.ts'
 import { type CheckAttempt, waitForRecord } from '../dns/wait.ts'
 import { toDnsEffects } from '../dns/wire/ask.ts'
 import { CliError } from '../errors.ts'
-import type { Limiter } from '../limiter.ts'
+import type { ConcurrencyLimiter } from '../limiter.ts'
 import { createMessageThrottle } from '../service/follow.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { dnsSettings } from '../settings/settings.ts'
@@ -21,7 +21,7 @@ export interface CheckOptions extends Pick<CheckRequest, 'publicResolvers' | 'ca
   /** In a run over several domains, lets the work on the next domain begin; called when this domain starts to wait. */
   readonly releaseTurn?: () => void
   /** Limits how many checks run at once in a run over several domains. */
-  readonly inTurn?: Limiter
+  readonly inTurn?: ConcurrencyLimiter
   /** Prints why the record isn't ready, instead of `createWaitReporter`, in a run over several domains. */
   readonly reportWait?: (report: CheckReport) => Promise<void>
 }

@@ -5,7 +5,7 @@ import { unexpectedResponse } from '../service/problems.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
 import { clip } from '../terminal/sanitize.ts'
-import { createDeadline, stepTimeout } from '../timeout.ts'
+import { createDeadline, stepTimeoutMs } from '../timeout.ts'
 import type { CLAIM_EVENTS } from './definition.ts'
 import { asciiName, findClaimsByName } from './ledger.ts'
 import { domainArg, formatDomain, judgeClaim } from './lifecycle.ts'
@@ -131,7 +131,7 @@ async function* createOrResume(
   const needsNewRegion = isOtherRegion && entry && judgeClaim(entry.claim, io.clock.now()).isOpen
   if (entry !== undefined && (resumeOnly || !needsNewRegion)) {
     const known = { domainId: entry.claim.domain_id ?? '', name, entry }
-    const limit = { timeoutMs: stepTimeout(deadline) }
+    const limit = { timeoutMs: stepTimeoutMs(deadline) }
     const claim = await fetchClaim({ ...access, known }, limit).catch((error: unknown) => {
       if (resumeOnly || !isClaimNotFound(error)) throw error
     })
@@ -329,7 +329,7 @@ const verifyHint = (claim: DomainClaim): string =>
  */
 export async function* checkAndVerify(work: ClaimWork): ClaimEvents {
   const { known, options, io } = work
-  const before = await fetchClaim(work, { timeoutMs: stepTimeout(options.deadline) })
+  const before = await fetchClaim(work, { timeoutMs: stepTimeoutMs(options.deadline) })
   const { phase, isOpen, text, error } = judgeClaim(before, io.clock.now())
   if (!isOpen || phase === 'accepted') {
     if (options.wait) return yield* followClaim(work, before)

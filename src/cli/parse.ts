@@ -5,8 +5,8 @@ import { tree } from '../commands/tree.ts'
 import type { Context } from '../context.ts'
 import { Exit, type ExitCode, usageError } from '../errors.ts'
 import { type GlobalOptions, resolveSettings, type Settings, usesSharedStore } from '../settings/settings.ts'
-import { createPalette, hasColor, type Palette } from '../terminal/color.ts'
-import { continueWithoutReader, createIo } from '../terminal/io.ts'
+import { createPalette, type Palette, usesColor } from '../terminal/color.ts'
+import { createIo, ignoreClosedStdout } from '../terminal/io.ts'
 import {
   formatFirstScreen,
   formatHelpFooter,
@@ -30,7 +30,7 @@ export async function runCommandLine(argv: readonly string[], context: Context):
   const definition = await loadDefinition(line)
   const printed = { out: '', err: '' }
   const palette = await createPalette(
-    hasColor(context.environment, argv.includes('--no-color') ? false : undefined, context.stdout),
+    usesColor(context.environment, argv.includes('--no-color') ? false : undefined, context.stdout),
   )
   const program = buildProgram(line, definition, argv, context, printed, palette)
   try {
@@ -73,7 +73,7 @@ function buildProgram(
   program
     .description(PROGRAM.description)
     .usage('<command> [options]')
-    .version(context.program.version, '-V, --version', PROGRAM.version)
+    .version(context.installation.version, '-V, --version', PROGRAM.version)
     .configureHelp(helpConfiguration(width, palette))
     .exitOverride()
     .showSuggestionAfterError(true)
@@ -162,7 +162,7 @@ async function runCommand(
   if (settings.configProblem !== undefined && !toleratesDamagedConfig) throw settings.configProblem
   checkFieldsOption(settings, definition)
   if (definition.account === 'signed_in') await checkProfile(settings, context)
-  const io = createIo(changes ? continueWithoutReader(context, settings) : context, settings)
+  const io = createIo(changes ? ignoreClosedStdout(context, settings) : context, settings)
   if (io.environment.tlsUnchecked)
     await io.warn(
       'whoever answers gets the credential: certificates are not checked (NODE_TLS_REJECT_UNAUTHORIZED=0)',

@@ -6,7 +6,7 @@ import { type Context, OutputClosedError } from '../context.ts'
 import { CliError, Exit, type ExitCode, usageError } from '../errors.ts'
 import { maskUserInfo } from '../settings/addresses.ts'
 import { longFlag } from '../settings/option.ts'
-import { writeLabeled, writeLines } from '../terminal/notices.ts'
+import { writeLines, writeMessage } from '../terminal/notices.ts'
 import { stringifyJson } from '../terminal/sanitize.ts'
 import { type CommandLine, optionValue } from './line.ts'
 
@@ -26,8 +26,8 @@ export async function printError(
       await stderr.write(`${stringifyJson(masked)}\n`)
     } else if (!failure.silent) {
       const colorOption = argv.includes('--no-color') ? false : undefined
-      await writeLabeled('error', failure.message, context, colorOption)
-      if (failure.hint !== undefined) await writeLabeled('hint', failure.hint, context, colorOption)
+      await writeMessage('error', failure.message, context, colorOption)
+      if (failure.hint !== undefined) await writeMessage('hint', failure.hint, context, colorOption)
       if (failure !== error && argv.includes('--verbose') && error instanceof Error)
         await writeLines(framesOf(error), context)
       // A silent error, such as Ctrl-C: end the line in which the terminal shows `^C`, before the shell's prompt.

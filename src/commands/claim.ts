@@ -3,7 +3,7 @@ import { BATCH_OPTIONS, CLAIM_EVENTS, DEFAULT_WAIT_SECONDS, isBatch } from '../c
 import type { PublishFunction } from '../claims/publish.ts'
 import { CHECK_REPORT_FIELDS } from '../dns/report.ts'
 import { CLAIM_FIELDS } from '../service/types.ts'
-import { commandDeadline } from '../timeout.ts'
+import { startDeadline } from '../timeout.ts'
 import { askForDomain, CREATE_OPTIONS, claimRequest } from './claims/create-options.ts'
 import { defineCommand, eventFields, PUBLIC_RESOLVERS, timeoutOption } from './definition.ts'
 
@@ -64,7 +64,7 @@ export const command = defineCommand({
       import('../claims/publish.ts'),
     ])
     const publisher = publish === undefined ? undefined : await createPublishFunction(publish, io)
-    const deadline = commandDeadline({ timeout }, io.clock)
+    const deadline = startDeadline({ timeout }, io.clock)
     const flow = { deadline, throughBlocked, check, publicResolvers, resumeOnly: options.all === true }
     if (!isBatch(domains, options)) {
       const [{ parseDomain }, { presentClaimEvents }, { connect }, { createChecklist }] = await Promise.all([

@@ -99,7 +99,7 @@ export function createCommandsCommand(tree: CommandTree): CommandDefinition {
     toleratesDamagedConfig: true,
     async run(_input, io) {
       const items = await Promise.all([...everyCommand(tree)].map(describeCommand))
-      const { version, schemas } = io.program
+      const { version, schemas } = io.installation
       const envelope = {
         version,
         schemas: { directory: schemas, error: 'error.json' },

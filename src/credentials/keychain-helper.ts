@@ -2,7 +2,7 @@
  * Helper process that calls the operating system's keychain: takes one request over the IPC channel, answers it and ends. Started
  * by keychain-process.ts.
  */
-import type { KeychainAnswer, KeychainRequest } from '../context.ts'
+import type { KeychainRequest, KeychainResult } from '../context.ts'
 
 /** Milliseconds that a call may continue after the parent process has ended, so that a new token still gets stored. */
 const ORPHAN_MS = 2_000
@@ -19,7 +19,7 @@ process.once('message', async (request: KeychainRequest) => {
 })
 process.once('disconnect', () => setTimeout(end, ORPHAN_MS))
 
-async function perform(request: KeychainRequest): Promise<KeychainAnswer> {
+async function perform(request: KeychainRequest): Promise<KeychainResult> {
   let keytar: typeof import('keytar')
   try {
     keytar = (await import('keytar')).default
@@ -51,7 +51,7 @@ async function perform(request: KeychainRequest): Promise<KeychainAnswer> {
 const NO_KEYCHAIN =
   /autolaunch|could not connect|cannot connect|D-?Bus|session bus|connection is closed|given address|address element|org\.freedesktop\.secrets|not provided by any|ServiceUnknown|no such interface/i
 
-function reasonOf(message: string): Extract<KeychainAnswer, { ok: false }>['reason'] {
+function reasonOf(message: string): Extract<KeychainResult, { ok: false }>['reason'] {
   if (/locked|dismissed/i.test(message)) return 'locked'
   return NO_KEYCHAIN.test(message) ? 'no_keychain' : 'refused'
 }

@@ -1,5 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process'
-import type { Keychain, KeychainAnswer } from '../context.ts'
+import type { Keychain, KeychainResult } from '../context.ts'
 
 /**
  * Creates a keychain that makes each call in a helper process. A call can hang forever on a prompt that nobody sees, and only
@@ -14,7 +14,7 @@ export function createKeychain(script: string, environment: NodeJS.ProcessEnv): 
       new Promise((resolve) => {
         const abort = () => finish({ ok: false, reason: 'timeout', detail: '' })
         let helper: ChildProcess | undefined
-        const finish = (answer: KeychainAnswer) => {
+        const finish = (answer: KeychainResult) => {
           clearTimeout(timer)
           signal?.removeEventListener('abort', abort)
           // End the helper with SIGKILL: it ignores SIGTERM, and a blocked native call in it would delay `process.exit()`.
@@ -40,7 +40,7 @@ export function createKeychain(script: string, environment: NodeJS.ProcessEnv): 
         } catch (error) {
           return crashed((error as Error).message)
         }
-        helper.once('message', (answer) => finish(answer as KeychainAnswer))
+        helper.once('message', (answer) => finish(answer as KeychainResult))
         helper.on('error', (error) => crashed(error.message))
         // Wait for `close` rather than `exit`, which can be emitted before the last message, so that an answer isn't reported as a
         // crash.

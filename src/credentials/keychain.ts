@@ -1,4 +1,4 @@
-import type { Context, KeychainAnswer, KeychainRequest } from '../context.ts'
+import type { Context, KeychainRequest, KeychainResult } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { addProfileFlag } from '../settings/profiles.ts'
 
@@ -10,7 +10,7 @@ const UNATTENDED_MS = 10_000
 /** Maximum milliseconds of a keychain call on a terminal, where a user may have to unlock the keychain first. */
 const ATTENDED_MS = 60_000
 
-type Failure = Extract<KeychainAnswer, { ok: false }>
+type Failure = Extract<KeychainResult, { ok: false }>
 
 /** Message and first suggestion of the hint, by the reason of a keychain's failure. */
 const FAILURES: Readonly<Record<Failure['reason'], readonly [message: string, remedy: string]>> = {

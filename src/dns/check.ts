@@ -1,5 +1,5 @@
 import { usageError } from '../errors.ts'
-import { createDeadline, type Deadline, stepTimeout } from '../timeout.ts'
+import { createDeadline, type Deadline, stepTimeoutMs } from '../timeout.ts'
 import { observeDnssec } from './dnssec.ts'
 import { type DnsCheck, findZone } from './locate.ts'
 import { detectInterception, groupByOutcome, mayBeLocalZone, type Observations } from './observations.ts'
@@ -86,7 +86,7 @@ export async function collectObservations(
   const checked = checkName(request.name)
   if (!checked.ok) throw usageError(checked.problem, checked.fix)
   const name = checked.ascii
-  const givenMs = request.deadline ? stepTimeout(request.deadline) : DEADLINE_MS
+  const givenMs = request.deadline ? stepTimeoutMs(request.deadline) : DEADLINE_MS
   const deadline = createDeadline(Math.min(DEADLINE_MS, givenMs) - MARGIN_MS, clock)
   const configured = request.resolvers === 'system' ? await dns.systemResolvers() : request.resolvers
   const resolvers: readonly Resolver[] = [...configured, ...(request.publicResolvers ? PUBLIC_RESOLVERS : [])]

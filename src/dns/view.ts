@@ -1,6 +1,6 @@
 import { domainToUnicode } from 'node:url'
 import { type Palette, PLAIN_PALETTE } from '../terminal/color.ts'
-import { widthOf } from '../terminal/measure.ts'
+import { displayWidth } from '../terminal/measure.ts'
 import { formatDuration } from '../terminal/time.ts'
 import { dnsProviderOf } from './hosts.ts'
 import { isConclusive, OUTCOME_LABELS } from './observations.ts'
@@ -113,12 +113,12 @@ export function renderDifference(
   if (typeof expected !== 'string' || typeof seen !== 'string') return []
   const compared = diffValues(expected, seen)
   const texts = compared.seen.map(formatDiffPiece)
-  const start = widthOf(texts[0] ?? '')
-  if (widthOf(texts.join('')) + 10 > width) return []
+  const start = displayWidth(texts[0] ?? '')
+  if (displayWidth(texts.join('')) + 10 > width) return []
   const marked = (pieces: typeof compared.seen, paint: (text: string) => string) =>
     pieces.map((piece) => (piece.differs ? paint(formatDiffPiece(piece)) : formatDiffPiece(piece))).join('')
   const carets = compared.seen
-    .map(({ differs }, index) => (differs ? '^' : ' ').repeat(widthOf(texts[index] ?? '')))
+    .map(({ differs }, index) => (differs ? '^' : ' ').repeat(displayWidth(texts[index] ?? '')))
     .join('')
     .trimEnd()
   return [

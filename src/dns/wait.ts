@@ -1,4 +1,4 @@
-import { backoff, createDeadline, type Deadline } from '../timeout.ts'
+import { backoffMs, createDeadline, type Deadline } from '../timeout.ts'
 import { type CheckRequest, checkDns } from './check.ts'
 import type { CheckReport } from './report.ts'
 import { type DnsEffects, getAnswer } from './wire/ask.ts'
@@ -45,7 +45,7 @@ export async function* waitForRecord(
     caches = report.findings.some(({ code }) => code === 'cached')
       ? { since: caches?.since ?? clock.monotonic(), longestMs: Math.max(namedMs, caches?.longestMs ?? 0) }
       : undefined
-    const delay = backoff(checks, DELAYS)
+    const delay = backoffMs(checks, DELAYS)
     const isOver = report.ready || remainingMs === 0
     // If only resolvers answered, nothing changes before the negative answer in their caches expires, so wait at least that long.
     const keptMs = report.verdict === 'unknown' ? namedMs : 0

@@ -4,7 +4,7 @@ import { appendPath } from '../settings/addresses.ts'
 import { getBaseUrl } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
-import { backoff, REQUEST_DELAYS } from '../timeout.ts'
+import { backoffMs, REQUEST_BACKOFF } from '../timeout.ts'
 import { noResponseError, readJsonBody, responseError } from './problems.ts'
 import { isTemporaryStatus, MAX_RETRY_AFTER_MS } from './retry.ts'
 import type { Credential } from './types.ts'
@@ -23,7 +23,7 @@ export interface RequestOptions {
   readonly signal?: AbortSignal
   /** Maximum number of attempts. Polling passes 1, because the next poll is the retry. */
   readonly maxAttempts?: number
-  /** Maximum milliseconds for the request with its retries, if less than the client's own limit; usually from `stepTimeout`. */
+  /** Maximum milliseconds for the request with its retries, if less than the client's own limit; usually from `stepTimeoutMs`. */
   readonly timeoutMs?: number
 }
 
@@ -92,7 +92,7 @@ export function createServiceClient(io: Io, credentials: CredentialProvider): Se
         }
       }
       const { retryAfterMs = 0 } = failure
-      const delay = Math.max(retryAfterMs, backoff(attempts, REQUEST_DELAYS, random))
+      const delay = Math.max(retryAfterMs, backoffMs(attempts, REQUEST_BACKOFF, random))
       if (timeoutMs === Number.POSITIVE_INFINITY) end += retryAfterMs
       const isTooLate = clock.monotonic() + delay >= end
       const isLast = attempts >= maxAttempts || retryAfterMs > MAX_RETRY_AFTER_MS || isTooLate
@@ -179,6 +179,6 @@ export function encodeSegment(id: string): string {
 }
 
 /** Returns the value of the `User-Agent` header. */
-export function formatUserAgent({ program, platform }: Pick<Io, 'program' | 'platform'>): string {
-  return `mailclaim/${program.version} (node ${process.versions.node}; ${platform})`
+export function formatUserAgent({ installation, platform }: Pick<Io, 'installation' | 'platform'>): string {
+  return `mailclaim/${installation.version} (node ${process.versions.node}; ${platform})`
 }

@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { CliError, type ErrorCode, Exit, InterruptedError } from '../errors.ts'
 import { formatDuration } from '../terminal/time.ts'
-import { backoff, type Deadline, type Delays, stepTimeout } from '../timeout.ts'
+import { type BackoffOptions, backoffMs, type Deadline, stepTimeoutMs } from '../timeout.ts'
 import type { RequestOptions } from './client.ts'
 import { WrongResourceError } from './problems.ts'
 
@@ -31,7 +31,7 @@ export interface FollowOptions<T> {
   readonly fetch: (options: RequestOptions) => Promise<T>
   readonly describe: (value: T) => ResourceState
   /** Delays between requests, each 1.5 times the previous one; the first `steady` delays are equal. */
-  readonly delays: Delays & { readonly steady?: number }
+  readonly delays: BackoffOptions & { readonly steady?: number }
   /** Resource from an earlier response. With a known resource, even the first request may fail without ending the watch. */
   readonly known?: T
   /** Returns code, resource name and hint for the error after the deadline, exit 8. */
@@ -65,7 +65,7 @@ export async function* followResource<T extends object>(
 
   for (let requests = 1; ; requests++) {
     const once = last === undefined ? {} : { maxAttempts: 1 }
-    const answer = await fetch({ ...once, timeoutMs: stepTimeout(deadline) }).catch((error: unknown) => {
+    const answer = await fetch({ ...once, timeoutMs: stepTimeoutMs(deadline) }).catch((error: unknown) => {
       interrupts.signal.throwIfAborted()
       if (!(error instanceof CliError) || error instanceof WrongResourceError) throw error
       if (error.exit !== Exit.unavailable) throw error
@@ -99,7 +99,7 @@ export async function* followResource<T extends object>(
     }
     const pauseMs = Math.min(failure?.retryAfterMs ?? 0, MAX_PAUSE_MS)
     const grown = Math.max(1, requests - Math.max(0, (delays.steady ?? 0) - 1))
-    const delay = backoff(grown, { factor: 1.5, jitter: 0.25, ...delays }, random)
+    const delay = backoffMs(grown, { factor: 1.5, jitter: 0.25, ...delays }, random)
     const nextInMs = Math.min(Math.max(delay, pauseMs), left)
     if (failure !== undefined) {
       const text = `${failure.message}; retrying in ${formatDuration(nextInMs / 1000)}`

@@ -1,6 +1,6 @@
 import type { Clock, HttpRequest, HttpResponse, HttpTransport } from '../context.ts'
-import { createLimiter } from '../limiter.ts'
-import { backoff } from '../timeout.ts'
+import { limitConcurrency } from '../limiter.ts'
+import { backoffMs } from '../timeout.ts'
 import { MAX_RETRY_AFTER_MS, parseRetryAfterMs } from './retry.ts'
 
 /** Milliseconds of the first and the longest pause after a 429 without `Retry-After`; each pause holds for all requests. */
@@ -27,7 +27,7 @@ export function createPacingTransport(
   clock: Pick<Clock, 'monotonic' | 'now' | 'sleep'>,
   { concurrent }: { readonly concurrent: number },
 ): HttpTransport {
-  const inTurn = createLimiter(concurrent)
+  const inTurn = limitConcurrency(concurrent)
   let refusal: Refusal | undefined
 
   /** Updates the shared pause from a response. @returns whether the request has to be sent again */
@@ -43,7 +43,7 @@ export function createPacingTransport(
     // Requests that were sent before the pause ended may be refused too. Without `Retry-After`, only the refusal of a later request
     // begins a new pause, which is longer.
     const isNew = sentAt >= until
-    const pauseMs = asked || (isNew ? backoff(pauses + 1, PAUSES) : 0)
+    const pauseMs = asked || (isNew ? backoffMs(pauses + 1, PAUSES) : 0)
     const end = Math.max(until, clock.monotonic() + pauseMs)
     refusal = { since, until: end, pauses: pauses + (isNew ? 1 : 0), response }
     return status === 429

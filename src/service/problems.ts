@@ -5,7 +5,7 @@ import { addProfileFlag } from '../settings/profiles.ts'
 import type { Io } from '../terminal/io.ts'
 import { redact } from '../terminal/redact.ts'
 import { clip, excerpt, sanitizeLine } from '../terminal/sanitize.ts'
-import { formatDuration, relativeTime } from '../terminal/time.ts'
+import { formatDuration, formatRelativeTime } from '../terminal/time.ts'
 import { isTemporaryStatus, parseRetryAfterMs } from './retry.ts'
 import type { Credential } from './types.ts'
 
@@ -180,7 +180,7 @@ export function responseError(
     if (credential.kind !== 'api_key') return failure('credential_refused', what, `sign in again: ${login}`)
     const end = readJwtExpiryMs(credential.value)
     if (end === undefined) return failure('credential_refused', what, 'check the API key')
-    const when = `${end <= clock.now() ? 'expired' : 'expires'} ${relativeTime(end, clock.now())}`
+    const when = `${end <= clock.now() ? 'expired' : 'expires'} ${formatRelativeTime(end, clock.now())}`
     const hint = 'get another where the session is: mailclaim auth token'
     return failure('credential_refused', `${what}, an access token that ${when}`, hint)
   }

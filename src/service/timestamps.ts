@@ -1,5 +1,5 @@
 import type { RenderContext } from '../terminal/columns.ts'
-import { formatTime, relativeTime } from '../terminal/time.ts'
+import { formatRelativeTime, formatTime } from '../terminal/time.ts'
 
 const SHAPE =
   /^(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}(?::\d{2})?)(?:[.,](\d+))?)?\s?(?:Z|([+-]\d{2})(?::?(\d{2}))?)?$/i
@@ -24,7 +24,7 @@ export function parseTimestamp(value: unknown): number | undefined {
 export function formatServiceTimestamp(value: unknown, { now, width }: RenderContext): string | undefined {
   const at = parseTimestamp(value)
   if (at === undefined) return undefined
-  return Number.isFinite(width) ? relativeTime(at, now) : formatTime(at)
+  return Number.isFinite(width) ? formatRelativeTime(at, now) : formatTime(at)
 }
 
 /** Formats a timestamp like `formatServiceTimestamp`, on a terminal with the full time in parentheses. */

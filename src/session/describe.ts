@@ -3,7 +3,7 @@ import { readJwtExpiryMs } from '../service/problems.ts'
 import { usesSharedStore } from '../settings/settings.ts'
 import { isLocked } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
-import { relativeTime } from '../terminal/time.ts'
+import { formatRelativeTime } from '../terminal/time.ts'
 import { environmentKey } from './credential.ts'
 import { sessionOverError } from './messages.ts'
 import { requireSession } from './profiles.ts'
@@ -85,7 +85,7 @@ export async function describeSession(
 function requireUnexpired(value: string, { clock }: Io): void {
   const end = readJwtExpiryMs(value)
   if (end === undefined || end > clock.now()) return
-  const message = `the access token in MAILCLAIM_API_KEY expired ${relativeTime(end, clock.now())}`
+  const message = `the access token in MAILCLAIM_API_KEY expired ${formatRelativeTime(end, clock.now())}`
   const hint = 'get another where the session is: mailclaim auth token'
   throw new CliError('credential_refused', message, { hint })
 }

@@ -12,7 +12,7 @@ import { removeDurable } from '../storage/atomic-file.ts'
 import { cannotWrite, catchError } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
-import { backoff, REQUEST_DELAYS } from '../timeout.ts'
+import { backoffMs, REQUEST_BACKOFF } from '../timeout.ts'
 import { interruptedError, sessionOverError, signInHint } from './messages.ts'
 import {
   canReplaceSession,
@@ -305,7 +305,7 @@ export async function runPasses(
     signal.throwIfAborted()
     if (result.kind === 'changed' && ++reads > MAX_READS) throw sessionChangedError(io.settings.profile.value)
     if (result.kind !== 'retry') continue
-    const wait = Math.max(result.error.retryAfterMs ?? 0, backoff(tries, REQUEST_DELAYS, io.random))
+    const wait = Math.max(result.error.retryAfterMs ?? 0, backoffMs(tries, REQUEST_BACKOFF, io.random))
     const isUnreachable = result.error.code === 'unreachable' && tries >= MAX_CONNECT_TRIES
     if (isUnreachable || io.clock.monotonic() + wait >= end) throw result.error
     tries++

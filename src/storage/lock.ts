@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
-import { backoff, NOTICE_DELAY_MS } from '../timeout.ts'
+import { backoffMs, NOTICE_DELAY_MS } from '../timeout.ts'
 import { realDisk, type SessionDisk } from './atomic-file.ts'
 import { codeOf, reason, remedy } from './file-errors.ts'
 
@@ -57,7 +57,7 @@ export async function withLock<T>(
       await onWait?.()
       onWait = undefined
     }
-    await clock.sleep(Math.min(backoff(tries, PAUSES, random), timeoutMs - waited), interrupts.signal)
+    await clock.sleep(Math.min(backoffMs(tries, PAUSES, random), timeoutMs - waited), interrupts.signal)
   }
 }
 

@@ -4,7 +4,7 @@ import type { Context, Output } from '../context.ts'
  * Whether to color text written to `output`. `--no-color` overrides `FORCE_COLOR` (https://force-color.org), which overrides
  * `NO_COLOR` (https://no-color.org), as in Node. Without any of the three, a terminal gets color unless `TERM` is `dumb`.
  */
-export function hasColor(
+export function usesColor(
   { forceColor, noColor, term }: Context['environment'],
   colorOption: boolean | undefined,
   output: Pick<Output, 'isTTY'>,

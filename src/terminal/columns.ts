@@ -49,7 +49,7 @@ export function plainColumns(...fields: readonly string[]): readonly Column[] {
 }
 
 /** Stands for a null or missing value in output for people. */
-export const DASH = '–'
+export const ABSENT = '–'
 
 /**
  * Returns the value at a dotted path, such as `client.name` or `scopes.0`; undefined if it is missing. In a list of objects, a path
@@ -90,21 +90,21 @@ export function columnValue(column: Column, item: Item, now: number): unknown {
  * Returns a value as the text of a TSV cell, not yet escaped. Null and undefined are empty. A list is joined with commas, with `\,`
  * for a comma inside an entry and `\\` for a backslash; an object or a list of objects is JSON.
  */
-export function cellText(value: unknown): string {
+export function plainText(value: unknown): string {
   if (value === null || value === undefined) return ''
   if (typeof value === 'string') return value
   if (typeof value !== 'object') return String(value)
   if (!Array.isArray(value) || value.some((entry) => typeof entry === 'object' && entry !== null)) {
     return stringifyJson(value)
   }
-  return value.map((entry) => cellText(entry).replaceAll(/[\\,]/g, '\\$&')).join(',')
+  return value.map((entry) => plainText(entry).replaceAll(/[\\,]/g, '\\$&')).join(',')
 }
 
 /**
  * Returns the text of a table cell with several values: the first value, shortened to 80 characters, and the number of further
  * values.
  */
-export function summarizeValues([first = DASH, ...others]: readonly string[]): string {
+export function summarizeValues([first = ABSENT, ...others]: readonly string[]): string {
   const shown = clip(first, 80)
   return others.length === 0 ? shown : `${shown} and ${others.length} more`
 }
@@ -112,10 +112,10 @@ export function summarizeValues([first = DASH, ...others]: readonly string[]): s
 /** Returns a column's value as text for people: sanitized, on one line, and cut with an ellipsis at `MAX_TEXT_LENGTH`. */
 export function humanText(column: Column, item: Item, context: RenderContext): string {
   const value = columnValue(column, item, context.now)
-  if (value === null || value === undefined) return DASH
+  if (value === null || value === undefined) return ABSENT
   const entries = Array.isArray(value) ? value : [value]
-  const text = sanitizeLine(column.text?.(value, context, item) ?? entries.map(cellText).join(', '))
-  return text.length <= MAX_TEXT_LENGTH ? text || DASH : `${text.slice(0, MAX_TEXT_LENGTH)}…`
+  const text = sanitizeLine(column.text?.(value, context, item) ?? entries.map(plainText).join(', '))
+  return text.length <= MAX_TEXT_LENGTH ? text || ABSENT : `${text.slice(0, MAX_TEXT_LENGTH)}…`
 }
 
 /** Returns the function that colors the cell of an item in a column. */

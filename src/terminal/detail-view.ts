@@ -1,5 +1,5 @@
-import { type Column, DASH, humanText, type Item, paintOf, type RenderContext, titleOf } from './columns.ts'
-import { indent, widthOf, wrap } from './measure.ts'
+import { ABSENT, type Column, humanText, type Item, paintOf, type RenderContext, titleOf } from './columns.ts'
+import { displayWidth, indent, wrap } from './measure.ts'
 
 /** Number of columns between titles and values, and of the indentation of a value below its title. */
 const GAP = 2
@@ -15,8 +15,8 @@ const NARROWEST_VALUE = 16
  */
 export function renderDetailView(item: Item, columns: readonly Column[], context: RenderContext): string {
   const { palette, width } = context
-  const shown = columns.filter((column) => !column.optional || humanText(column, item, context) !== DASH)
-  const label = Math.max(0, ...shown.map((column) => widthOf(titleOf(column)))) + GAP
+  const shown = columns.filter((column) => !column.optional || humanText(column, item, context) !== ABSENT)
+  const label = Math.max(0, ...shown.map((column) => displayWidth(titleOf(column)))) + GAP
   const room = width - label
   return shown
     .flatMap((column) => {
@@ -24,12 +24,12 @@ export function renderDetailView(item: Item, columns: readonly Column[], context
       const text = humanText(column, item, context)
       const paint = paintOf(column, item, context)
       const isId = column.kind === 'id'
-      if (widthOf(text) > room && (isId || room < NARROWEST_VALUE)) {
+      if (displayWidth(text) > room && (isId || room < NARROWEST_VALUE)) {
         const pieces = isId ? [text] : wrap(text, width - GAP)
         return [palette.faint(title), ...pieces.map((piece) => paint(indent(piece, GAP, width)))]
       }
       const [first = '', ...rest] = wrap(text, room)
-      const head = palette.faint(title) + ' '.repeat(label - widthOf(title))
+      const head = palette.faint(title) + ' '.repeat(label - displayWidth(title))
       return [head + paint(first), ...rest.map((piece) => ' '.repeat(label) + paint(piece))]
     })
     .map((line) => `${line}\n`)

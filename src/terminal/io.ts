@@ -2,9 +2,9 @@ import { type Context, OutputClosedError } from '../context.ts'
 import type { Settings } from '../settings/settings.ts'
 import { NOTICE_DELAY_MS } from '../timeout.ts'
 import type { Column, Item } from './columns.ts'
-import { writeLabeled, writeLines } from './notices.ts'
+import { writeLines, writeMessage } from './notices.ts'
 import { createListWriter, isHumanView, type ListWriter, type OutputContext, writeObject } from './output.ts'
-import { createScreen, type Progress, replaceWrite } from './progress.ts'
+import { createProgressDisplay, type Progress, replaceWrite } from './progress.ts'
 import { sanitizeLine, stringifyJson } from './sanitize.ts'
 
 /** Everything that a command works with: the effects (`Context`), the resolved settings, and its output functions. */
@@ -32,7 +32,7 @@ export interface Io extends Context, OutputContext {
 
 /** Creates the `Io` of a command. */
 export function createIo(outer: Context, settings: Settings): Io {
-  const { stdout, stderr, ...progress } = createScreen(outer, settings)
+  const { stdout, stderr, ...progress } = createProgressDisplay(outer, settings)
   const context: Context = { ...outer, stdout, stderr }
   const io: Io = {
     ...context,
@@ -43,7 +43,7 @@ export function createIo(outer: Context, settings: Settings): Io {
     },
     warn: (text) => warn(text, context, settings),
     async hint(text) {
-      if (!settings.silent) await writeLabeled('hint', text, context, settings.colorOption)
+      if (!settings.silent) await writeMessage('hint', text, context, settings.colorOption)
     },
     async waiting(text, work) {
       const cancel = context.clock.alarm(NOTICE_DELAY_MS, () => void io.say(text))
@@ -68,11 +68,11 @@ export function createIo(outer: Context, settings: Settings): Io {
 }
 
 async function warn(text: string, context: Context, { silent, colorOption }: Settings): Promise<void> {
-  if (!silent) await writeLabeled('warning', text, context, colorOption)
+  if (!silent) await writeMessage('warning', text, context, colorOption)
 }
 
 /** Returns a context whose stdout, once its reader is gone (EPIPE), discards output after a warning, so that a change completes. */
-export function continueWithoutReader(context: Context, settings: Settings): Context {
+export function ignoreClosedStdout(context: Context, settings: Settings): Context {
   const { stdout } = context
   let isOpen = true
   const write = async (text: string) => {

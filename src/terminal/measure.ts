@@ -2,7 +2,7 @@ import stringWidth from 'fast-string-width'
 import { wrapAnsi } from 'fast-wrap-ansi'
 
 /** Returns the width of a sanitized line in terminal columns: two for wide characters and emoji, none for combining marks. */
-export function widthOf(line: string): number {
+export function displayWidth(line: string): number {
   return stringWidth(line)
 }
 
@@ -12,7 +12,7 @@ export function widthOf(line: string): number {
  * @param hard whether to break within words; without, a long word stays whole, so that it can be copied
  */
 export function wrap(line: string, width: number, hard = true): string[] {
-  return widthOf(line) <= width ? [line] : wrapAnsi(line, Math.max(1, width), { hard }).split('\n')
+  return displayWidth(line) <= width ? [line] : wrapAnsi(line, Math.max(1, width), { hard }).split('\n')
 }
 
 /**
@@ -21,7 +21,7 @@ export function wrap(line: string, width: number, hard = true): string[] {
  */
 export function wrapHint(text: string, width: number): string[] {
   const [, words = text, ...command] =
-    widthOf(text) <= width ? [] : (/^(.*:) (mailclaim .*)$/.exec(text) ?? [])
+    displayWidth(text) <= width ? [] : (/^(.*:) (mailclaim .*)$/.exec(text) ?? [])
   return [...wrap(words, width, false), ...command]
 }
 
@@ -34,7 +34,7 @@ export function wrapHint(text: string, width: number): string[] {
  * @param width width of the terminal in columns
  */
 export function indent(piece: string, columns: number, width: number): string {
-  const columnsLeft = width - widthOf(piece)
+  const columnsLeft = width - displayWidth(piece)
   const isMoved = columnsLeft >= 0 && columnsLeft < columns && !/^(\w+:|\W)/.test(piece)
   return isMoved ? piece : ' '.repeat(columns) + piece
 }

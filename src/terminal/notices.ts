@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import { maskUserInfo } from '../settings/addresses.ts'
-import { createPalette, hasColor } from './color.ts'
+import { createPalette, usesColor } from './color.ts'
 import { sanitizeLine } from './sanitize.ts'
 
 /** Writes each text to stderr as one sanitized line; on a terminal, the line is wrapped at spaces. */
@@ -13,7 +13,7 @@ export async function writeLines(
 }
 
 /** Writes `error: …`, `warning: …` or `hint: …` to stderr as one line; on a terminal, wrapped, with a colored label. */
-export async function writeLabeled(
+export async function writeMessage(
   label: 'error' | 'warning' | 'hint',
   text: string,
   { stderr, environment }: Pick<Context, 'stderr' | 'environment'>,
@@ -21,7 +21,7 @@ export async function writeLabeled(
 ): Promise<void> {
   const shown = sanitizeLine(`${label}: ${maskUserInfo(text)}`)
   const lines = await wrapForTerminal(shown, stderr.columns)
-  const { strong, bad, warning, accent } = await createPalette(hasColor(environment, colorOption, stderr))
+  const { strong, bad, warning, accent } = await createPalette(usesColor(environment, colorOption, stderr))
   const head = `${label}:`
   const painted = { error: strong(bad(head)), warning: strong(warning(head)), hint: accent(head) }[label]
   await stderr.write(`${painted}${lines.slice(head.length)}\n`)
@@ -30,8 +30,8 @@ export async function writeLabeled(
 /** Wraps a line as `wrapHint`. Continuation lines are indented, so that untrusted text can't imitate a line of this program. */
 async function wrapForTerminal(line: string, width = Number.POSITIVE_INFINITY): Promise<string> {
   if (line.length <= width / 2) return line
-  const { indent, widthOf, wrapHint } = await import('./measure.ts')
-  if (widthOf(line) <= width) return line
+  const { indent, displayWidth, wrapHint } = await import('./measure.ts')
+  if (displayWidth(line) <= width) return line
   const words = line.trimStart()
   const before = line.length - words.length
   const [first = '', ...rest] = wrapHint(words, width - before - 2)

@@ -1,12 +1,12 @@
 import type { Context, Output } from '../context.ts'
 import type { Settings } from '../settings/settings.ts'
-import { createPalette, hasColor } from './color.ts'
+import { createPalette, usesColor } from './color.ts'
 import {
   type Column,
-  cellText,
   chooseColumns,
   columnValue,
   type Item,
+  plainText,
   type RenderContext,
 } from './columns.ts'
 import { escapeTsv, stringifyJson } from './sanitize.ts'
@@ -25,7 +25,7 @@ export async function createRenderContext(
   { environment, settings, clock, stdout }: OutputContext,
   output: Output = stdout,
 ): Promise<RenderContext> {
-  const palette = await createPalette(hasColor(environment, settings.colorOption, output))
+  const palette = await createPalette(usesColor(environment, settings.colorOption, output))
   return { palette, width: output.columns ?? Number.POSITIVE_INFINITY, now: clock.now() }
 }
 
@@ -68,7 +68,7 @@ function headingLine(columns: readonly Column[]): string {
 
 /** Returns one record of TSV with its line feed. */
 function recordLine(item: Item, columns: readonly Column[], now: number): string {
-  return `${columns.map((column) => escapeTsv(cellText(columnValue(column, item, now)))).join('\t')}\n`
+  return `${columns.map((column) => escapeTsv(plainText(columnValue(column, item, now)))).join('\t')}\n`
 }
 
 /** Writer of a list, page by page, in the chosen format. */

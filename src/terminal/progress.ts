@@ -1,7 +1,7 @@
 import type { Ora } from 'ora'
 import type { Context, Output } from '../context.ts'
 import type { Settings } from '../settings/settings.ts'
-import { createPalette, hasColor } from './color.ts'
+import { createPalette, usesColor } from './color.ts'
 import { writeLines } from './notices.ts'
 import { sanitizeLine } from './sanitize.ts'
 
@@ -27,7 +27,7 @@ export function canAnimate({ stderr, environment }: Pick<Context, 'stderr' | 'en
 }
 
 /** The progress display, with a stdout and stderr whose text appears above the moving line. */
-export interface Screen extends Progress {
+export interface ProgressDisplay extends Progress {
   readonly stdout: Output
   readonly stderr: Output
 }
@@ -36,7 +36,7 @@ export interface Screen extends Progress {
  * Creates the progress display on stderr: a spinner on a terminal, one line per new text elsewhere, nothing with `Settings.quiet`.
  * The spinner, which hides the cursor, starts with the first text; an interrupt stops the spinner and shows the cursor again.
  */
-export function createScreen(context: ProgressContext, settings: ProgressSettings): Screen {
+export function createProgressDisplay(context: ProgressContext, settings: ProgressSettings): ProgressDisplay {
   const { stdout, stderr, environment, interrupts } = context
   if (settings.quiet || !canAnimate(context)) return plainScreen(context, settings)
   // Text of the moving line; undefined for no line. Set before the first `await` of `update`: otherwise concurrent updates could
@@ -72,21 +72,21 @@ export function createScreen(context: ProgressContext, settings: ProgressSetting
         return
       }
       interrupts.signal.addEventListener('abort', stop, { once: true })
-      const color = hasColor(environment, settings.colorOption, stderr) ? 'cyan' : false
+      const color = usesColor(environment, settings.colorOption, stderr) ? 'cyan' : false
       // Disable `discardStdin`: ora would read and drop the input, which prompts and Ctrl-C need.
       spinner = ora({ text: drawn, color, stream: asOraStream(stderr), isEnabled: true, discardStdin: false })
       spinner.start()
     },
     async succeed(text) {
       stop()
-      const { good } = await createPalette(hasColor(environment, settings.colorOption, stderr))
+      const { good } = await createPalette(usesColor(environment, settings.colorOption, stderr))
       await stderr.write(`${good('✔')} ${sanitizeLine(text)}\n`)
     },
     end: async () => stop(),
   }
 }
 
-function plainScreen({ stdout, stderr }: ProgressContext, { quiet }: ProgressSettings): Screen {
+function plainScreen({ stdout, stderr }: ProgressContext, { quiet }: ProgressSettings): ProgressDisplay {
   let last = ''
   const say = async (text: string) => {
     if (text !== last && !quiet) await writeLines([text], { stderr })

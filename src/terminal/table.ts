@@ -1,7 +1,7 @@
 import Table from 'cli-table3'
-import { type Column, DASH, humanText, type Item, paintOf, type RenderContext, titleOf } from './columns.ts'
+import { ABSENT, type Column, humanText, type Item, paintOf, type RenderContext, titleOf } from './columns.ts'
 import { renderDetailView } from './detail-view.ts'
-import { widthOf, wrap } from './measure.ts'
+import { displayWidth, wrap } from './measure.ts'
 
 /** Number of terminal columns between two columns of the table. */
 const GAP = 2
@@ -54,7 +54,7 @@ export function createTable(columns: readonly Column[], context: RenderContext) 
       )
       for (const { lane, text } of rows.flat()) {
         measure(lane, text)
-        lane.isFilled ||= text !== DASH
+        lane.isFilled ||= text !== ABSENT
       }
       if (state !== 'details') state = fit(lanes, context.width) ? 'table' : 'details'
       if (state === 'table') return layOut(lanes, rows, isFirst, context)
@@ -69,8 +69,8 @@ export function createTable(columns: readonly Column[], context: RenderContext) 
 }
 
 function measure(lane: Lane, text: string): void {
-  lane.longest = Math.max(lane.longest, widthOf(text))
-  if (isText(lane)) lane.longestWord = Math.max(lane.longestWord, ...text.split(' ').map(widthOf))
+  lane.longest = Math.max(lane.longest, displayWidth(text))
+  if (isText(lane)) lane.longestWord = Math.max(lane.longestWord, ...text.split(' ').map(displayWidth))
 }
 
 /** Returns the total width of the visible columns, including the gaps. */

@@ -1,5 +1,5 @@
 /**
- * Formats of times. People get `formatTime`, and on a terminal `relativeTime` instead or in front. Programs get RFC 3339 in UTC,
+ * Formats of times. People get `formatTime`, and on a terminal `formatRelativeTime` instead or in front. Programs get RFC 3339 in UTC,
  * such as `2026-11-21T16:29:28.123Z`, in this program's own fields, and unchanged timestamps in the service's objects.
  */
 
@@ -51,7 +51,7 @@ export function formatTime(at: number): string {
  * @param at milliseconds since 1970
  * @param now milliseconds since 1970
  */
-export function relativeTime(at: number, now: number): string {
+export function formatRelativeTime(at: number, now: number): string {
   const seconds = Math.abs(at - now) / 1000
   if (seconds < 60) return at > now + 1000 ? 'in a moment' : 'just now'
   const duration = formatDuration(seconds, 'short')

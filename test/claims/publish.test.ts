@@ -1,9 +1,9 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { runInShell } from '../../src/child-processes.ts'
 import { createPublishFunction } from '../../src/claims/publish.ts'
 import { InterruptedError } from '../../src/errors.ts'
-import { runProgram } from '../../src/run-program.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import { smallWorld } from '../dns/fake-internet.ts'
 import { fakeSettings } from '../fake-context.ts'
@@ -15,8 +15,8 @@ const record = { name: 'example.com', value: VALUE, ttl: 60 }
 async function publishing(command: string, options: WorldOptions = {}, timeoutMs?: number) {
   const { context } = createWorld({
     ...options,
-    runProgram: (request) =>
-      runProgram(timeoutMs === undefined ? request : { ...request, timeoutMs }, {
+    runInShell: (request) =>
+      runInShell(timeoutMs === undefined ? request : { ...request, timeoutMs }, {
         environment: { PATH: process.env['PATH'] },
         platform: 'linux',
       }),

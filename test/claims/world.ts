@@ -36,7 +36,7 @@ export interface WorldOptions {
   readonly dns?: (asked: Parameters<ReturnType<typeof smallWorld>>[0]) => FakeReply
   readonly terminal?: { columns: number }
   readonly apiKey?: string | undefined
-  readonly runProgram?: Context['runProgram']
+  readonly runInShell?: Context['runInShell']
 }
 
 /** Creates a machine with DNS and a service in memory, whose clock advances only when all other work is done. */
@@ -65,7 +65,7 @@ export function createWorld(options: WorldOptions = {}) {
       return 'headers' in answer ? (answer as HttpResponse) : jsonResponse(200, answer)
     },
     ...(options.terminal && { terminal: options.terminal }),
-    ...(options.runProgram && { runProgram: options.runProgram }),
+    ...(options.runInShell && { runInShell: options.runInShell }),
   })
   return {
     context,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { KeychainAnswer, KeychainRequest } from '../../src/context.ts'
+import type { KeychainRequest, KeychainResult } from '../../src/context.ts'
 import { InterruptedError } from '../../src/errors.ts'
 import { createFakeKeychain, type FakeContextOptions } from '../fake-context.ts'
 import { run } from '../run.ts'
@@ -316,7 +316,7 @@ it('Ctrl-C while logout waits for the keychain exits 130, and the next logout re
   const { call } = keychain
   const waiting = (request: KeychainRequest) => {
     if (request.operation !== 'delete') return call.call(keychain, request)
-    return new Promise<KeychainAnswer>((resolve) => {
+    return new Promise<KeychainResult>((resolve) => {
       request.signal?.addEventListener('abort', () => resolve({ ok: false, reason: 'timeout', detail: '' }))
       stop.abort(new InterruptedError('SIGINT'))
     })
@@ -342,7 +342,7 @@ it.each([
   const keychain = createFakeKeychain()
   const world = await signedIn({ keychain }, 'keychain')
   world.expire()
-  const waiting = async (): Promise<KeychainAnswer> => {
+  const waiting = async (): Promise<KeychainResult> => {
     stop.abort(new InterruptedError('SIGINT'))
     return { ok: false, reason: 'timeout', detail: '' }
   }

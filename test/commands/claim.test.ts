@@ -194,7 +194,7 @@ test.each([
   let values: string[] = []
   const world = claiming(undefined, {
     txt: () => values,
-    async runProgram({ command, variables }) {
+    async runInShell({ command, variables }) {
       if (command !== 'add it') return { kind: 'exited', code: 0 }
       if (ends === 0) values = [variables['MAILCLAIM_RECORD_VALUE'] ?? '']
       return { kind: 'exited', code: ends }

@@ -47,7 +47,7 @@ async function world() {
   const client = createClient(sandbox, {
     apiKey: true,
     clock: createRealClock(),
-    async runProgram({ command, variables }) {
+    async runInShell({ command, variables }) {
       if (command === 'hook') await publish(variables['MAILCLAIM_RECORD_NAME'] ?? '')
       return { kind: 'exited', code: 0 }
     },

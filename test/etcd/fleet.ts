@@ -110,7 +110,7 @@ export function createFleet(clock: Clock & { advance?(ms: number): void } = crea
       const context = {
         ...made,
         clock,
-        program: { ...made.program, host },
+        installation: { ...made.installation, host },
         random: { fraction, bytes: (length: number) => Uint8Array.from({ length }, () => fraction() * 256) },
       }
       return createIo(context, await fakeSettings(context, { profile })) as Io & {

@@ -88,7 +88,7 @@ export interface ClientOptions {
   readonly timeLimitMs?: number
   /** Default: the clock that skips sleeps. Tests with DNS need a real clock, because DNS deadlines are sleeps. */
   readonly clock?: FakeClock
-  readonly runProgram?: Context['runProgram']
+  readonly runInShell?: Context['runInShell']
 }
 
 /** Creates a client that runs in this process, with its own home directory and real HTTP, DNS and files. */
@@ -102,7 +102,7 @@ export function createClient(sandbox: Sandbox, options: ClientOptions = {}): Cli
   }
   const baseUrl = options.baseUrl ?? sandbox.baseUrl
   const base = createFakeContext({
-    ...(options.runProgram && { runProgram: options.runProgram }),
+    ...(options.runInShell && { runInShell: options.runInShell }),
     clock: options.clock ?? createHastyClock(),
     http,
     environment: {

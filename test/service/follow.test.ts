@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import type { RequestOptions } from '../../src/service/client.ts'
 import { followResource } from '../../src/service/follow.ts'
-import { createDeadline, stepTimeout } from '../../src/timeout.ts'
+import { createDeadline, stepTimeoutMs } from '../../src/timeout.ts'
 import { createFakeContext } from '../fake-context.ts'
 
 const DELAYS = { first: 2000, max: 30_000 }
@@ -126,5 +126,5 @@ it.each([
   let now = 70_000
   const deadline = createDeadline(timeoutMs, { monotonic: () => now })
   now += passed
-  expect(stepTimeout(deadline)).toBe(left)
+  expect(stepTimeoutMs(deadline)).toBe(left)
 })

@@ -1,4 +1,4 @@
-import type { HttpRequest, KeychainAnswer, KeychainRequest } from '../../src/context.ts'
+import type { HttpRequest, KeychainRequest, KeychainResult } from '../../src/context.ts'
 import { TransportError } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
 import { renewLocal } from '../../src/session/renew.ts'
@@ -226,7 +226,7 @@ export class Machine {
     request: KeychainRequest,
     fateOf: (kind: Kind) => StepFate | undefined,
     process: number,
-  ): Promise<KeychainAnswer> {
+  ): Promise<KeychainResult> {
     const { operation, account, secret } = request
     // A login's test item always works.
     if (account.includes('self-test')) return { ok: true, value: operation === 'get' ? 'self-test' : true }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { formatDuration, formatTime, relativeTime } from '../../src/terminal/time.ts'
+import { formatDuration, formatRelativeTime, formatTime } from '../../src/terminal/time.ts'
 
 const MINUTE = 60
 const HOUR = 3600
@@ -37,7 +37,7 @@ describe('a time relative to now', () => {
     [6 * 86_400_000 + 3 * 3600_000, 'in 6 days'],
     [48 * 3600_000 - 1, 'in 2 days'],
   ])('a time %d milliseconds from now is formatted as "%s"', (offset, text) => {
-    expect(relativeTime(now + offset, now)).toBe(text)
+    expect(formatRelativeTime(now + offset, now)).toBe(text)
   })
 })
 

@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import stringWidth from 'fast-string-width'
 import { describe, expect, test } from 'vitest'
 import type { GlobalOptions } from '../../src/settings/settings.ts'
-import { createPalette, hasColor, PLAIN_PALETTE } from '../../src/terminal/color.ts'
-import { type Column, cellText, valueAt } from '../../src/terminal/columns.ts'
+import { createPalette, PLAIN_PALETTE, usesColor } from '../../src/terminal/color.ts'
+import { type Column, plainText, valueAt } from '../../src/terminal/columns.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import { wrap } from '../../src/terminal/measure.ts'
 import { createTable } from '../../src/terminal/table.ts'
@@ -96,7 +96,7 @@ test('--fields selects columns in the given order, including members of objects 
 test('a list in a cell is formatted so that its items can be told apart', () => {
   fc.assert(
     fc.property(fc.array(fc.string({ minLength: 1 }), { minLength: 1 }), (parts) => {
-      const read = cellText(parts).match(/(?:[^\\,]|\\.)+/gs)
+      const read = plainText(parts).match(/(?:[^\\,]|\\.)+/gs)
       expect(read?.map((part) => part.replaceAll(/\\(.)/gs, '$1'))).toEqual(parts)
     }),
   )
@@ -239,7 +239,7 @@ describe('color', () => {
     ['FORCE_COLOR=0 disables color', { forceColor: '0' }, undefined, true, false],
     ['TERM=dumb disables color', { term: 'dumb' }, undefined, true, false],
   ])('%s', (_what, more, option, isTTY, expected) => {
-    expect(hasColor({ ...environment, ...more }, option, { isTTY })).toBe(expected)
+    expect(usesColor({ ...environment, ...more }, option, { isTTY })).toBe(expected)
   })
 })
 

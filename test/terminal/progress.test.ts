@@ -1,18 +1,18 @@
 import { expect, test } from 'vitest'
-import { createScreen, type Screen } from '../../src/terminal/progress.ts'
+import { createProgressDisplay, type ProgressDisplay } from '../../src/terminal/progress.ts'
 import { createFakeContext, fakeSettings } from '../fake-context.ts'
 
 const HIDES = '\x1b[?25l'
 const SHOWS = '\x1b[?25h'
 
-test.each<[what: string, use: (screen: Screen) => Promise<unknown>[], spinners: number]>([
+test.each<[what: string, use: (screen: ProgressDisplay) => Promise<unknown>[], spinners: number]>([
   ['several texts at once', ({ update }) => ['a', 'b', 'c'].map(update), 1],
   ['an end before the first is drawn', ({ update, end }) => [update('a'), end()], 0],
   ['a result before the first is drawn', ({ update, succeed }) => [update('a'), succeed('done')], 0],
   ['a text after an end that came early', ({ update, end }) => [update('a'), end(), update('b')], 1],
 ])('progress with %s shows one spinner at a time, and leaves none behind', async (_what, use, spinners) => {
   const context = createFakeContext({ terminal: { columns: 80 } })
-  const screen = createScreen(context, await fakeSettings(context, { color: false }))
+  const screen = createProgressDisplay(context, await fakeSettings(context, { color: false }))
   await Promise.all(use(screen))
   await screen.end()
   const { text } = context.stderr
@@ -22,7 +22,7 @@ test.each<[what: string, use: (screen: Screen) => Promise<unknown>[], spinners: 
 
 test('progress draws nothing after an interrupt', async () => {
   const context = createFakeContext({ terminal: { columns: 80 } })
-  const screen = createScreen(context, await fakeSettings(context, { color: false }))
+  const screen = createProgressDisplay(context, await fakeSettings(context, { color: false }))
   const drawn = screen.update('a')
   context.interrupt()
   await drawn

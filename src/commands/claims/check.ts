@@ -3,7 +3,7 @@ import { BATCH_OPTIONS, DEFAULT_WAIT_SECONDS, isBatch } from '../../claims/defin
 import { CHECK_REPORT_FIELDS, type CheckReportJson, toReportJson } from '../../dns/report.ts'
 import { usageError } from '../../errors.ts'
 import { type Column, type Item, summarizeValues } from '../../terminal/columns.ts'
-import { commandDeadline } from '../../timeout.ts'
+import { startDeadline } from '../../timeout.ts'
 import { defineCommand, PUBLIC_RESOLVERS, timeoutOption } from '../definition.ts'
 
 const reportOf = (item: Item) => item as unknown as CheckReportJson
@@ -80,7 +80,7 @@ export const command = defineCommand({
     // Never renew the access token for a check, which works without the service: if the token has expired, use the claim in the
     // ledger.
     const renews = false
-    const check = { publicResolvers, wait, deadline: commandDeadline(wait ? { timeout } : {}, io.clock) }
+    const check = { publicResolvers, wait, deadline: startDeadline(wait ? { timeout } : {}, io.clock) }
     if (!isBatch(domains, options)) {
       if (name !== undefined && (domains.length > 0 || value === undefined))
         throw usageError(

@@ -1,7 +1,7 @@
 import { CLAIM_LIST_COLUMNS } from '../../claims/columns.ts'
 import type { LedgerEntry } from '../../claims/ledger.ts'
 import { CliError, Exit, InterruptedError } from '../../errors.ts'
-import { createLimiter } from '../../limiter.ts'
+import { limitConcurrency } from '../../limiter.ts'
 import { CLAIM_FIELDS, type DomainClaim } from '../../service/types.ts'
 import type { Io } from '../../terminal/io.ts'
 import { defineCommand } from '../definition.ts'
@@ -58,7 +58,7 @@ async function createRefresher(io: Io) {
     import('../../session/connect.ts'),
   ])
   const client = connect(io)
-  const inTurn = createLimiter(MAX_PARALLEL_REQUESTS)
+  const inTurn = limitConcurrency(MAX_PARALLEL_REQUESTS)
   let failure: CliError | undefined
   let failuresInRow = 0
   const refreshClaim = async (entry: LedgerEntry): Promise<DomainClaim[]> => {

@@ -1,5 +1,5 @@
 import { BATCH_OPTIONS, VERIFY_EVENTS } from '../../claims/definition.ts'
-import { commandDeadline } from '../../timeout.ts'
+import { startDeadline } from '../../timeout.ts'
 import { CLAIM_ARGUMENTS, defineCommand, PUBLIC_RESOLVERS } from '../definition.ts'
 import { WATCH_OPTIONS, WATCH_OUTPUT, workOnClaims } from './watch.ts'
 
@@ -26,7 +26,7 @@ export const command = defineCommand({
   changes: true,
   async run({ arguments: domains, options }, io) {
     const { wait = false, check = true, publicResolvers, throughBlocked } = options
-    const deadline = commandDeadline(options, io.clock)
+    const deadline = startDeadline(options, io.clock)
     const verify = { deadline, wait, check, publicResolvers, throughBlocked }
     const { checkAndVerify } = await import('../../claims/workflow.ts')
     const claim = await workOnClaims(domains, options, verify, checkAndVerify, io)

@@ -4,7 +4,7 @@ import type { ClaimEvents, ClaimOptions, ClaimWork } from '../../claims/workflow
 import { CLAIM_FIELDS, type DomainClaim } from '../../service/types.ts'
 import type { OptionDefinition } from '../../settings/option.ts'
 import type { Io } from '../../terminal/io.ts'
-import { commandDeadline } from '../../timeout.ts'
+import { startDeadline } from '../../timeout.ts'
 import {
   CLAIM_ARGUMENTS,
   defineCommand,
@@ -42,7 +42,7 @@ export const command = defineCommand({
   errors: ['claim', 'follow', 'several'],
   account: 'signed_in',
   async run({ arguments: domains, options }, io) {
-    const watch = { deadline: commandDeadline(options, io.clock), throughBlocked: options.throughBlocked }
+    const watch = { deadline: startDeadline(options, io.clock), throughBlocked: options.throughBlocked }
     const { followClaim } = await import('../../claims/workflow.ts')
     await workOnClaims(domains, options, watch, followClaim, io)
   },

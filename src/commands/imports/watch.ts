@@ -1,6 +1,6 @@
 import { IMPORT_COLUMNS, IMPORT_EVENTS } from '../../imports/columns.ts'
 import { IMPORT_FIELDS } from '../../service/types.ts'
-import { commandDeadline } from '../../timeout.ts'
+import { startDeadline } from '../../timeout.ts'
 import { defineCommand, eventFields, timeoutOption } from '../definition.ts'
 import { IMPORT_ARGUMENT } from './get.ts'
 
@@ -28,6 +28,6 @@ export const command = defineCommand({
       import('../../imports/watch.ts'),
       import('../../session/connect.ts'),
     ])
-    await watchImport(id, commandDeadline(options, io.clock), connect(io), io)
+    await watchImport(id, startDeadline(options, io.clock), connect(io), io)
   },
 })

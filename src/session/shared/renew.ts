@@ -188,8 +188,8 @@ type Noted = NonNullable<Awaited<ReturnType<typeof swapNote>>>
  *   be applied, and then the next command of this machine removes the note
  */
 async function swapNote(store: SharedStore, { session, note: former, revision }: SharedSessionAtRevision) {
-  const { clock, program } = store.io
-  const note: Note = { writer: createId(store.io, 16), host: program.host }
+  const { clock, installation } = store.io
+  const note: Note = { writer: createId(store.io, 16), host: installation.host }
   const token = { id: session.id, generation: session.generation, writer: note.writer }
   const startedAt = clock.now()
   const began = clock.monotonic()

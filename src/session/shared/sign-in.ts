@@ -77,7 +77,7 @@ export async function forgetShared(io: Io, profile: string): Promise<SignOutResu
     const wasSignedIn = found !== undefined && found.session.ended === undefined
     while (found !== undefined && found.session.ended === undefined) {
       const { refreshToken: _removed, access: _former, ...rest } = found.session
-      const ended = { at: io.clock.now(), why: `signed out on ${io.program.host}` }
+      const ended = { at: io.clock.now(), why: `signed out on ${io.installation.host}` }
       const next = { session: { ...rest, ended }, note: null }
       found = (await store.swap(found.revision, next, WRITE_LIMIT_MS)).found
     }

@@ -152,7 +152,7 @@ export function unknownOutcomeError(
   const isElsewhere =
     unknown === 'said by another' && !listPending(files).some((file) => file.writer === writer)
   const status = addProfileFlag('mailclaim auth status', profile)
-  const there = host === io.program.host ? `another machine named ${host}` : host
+  const there = host === io.installation.host ? `another machine named ${host}` : host
   const hint = isElsewhere
     ? `${there} may hold the new token; sign in again unless it does, as this says there: ${status}`
     : signInHint(profile)

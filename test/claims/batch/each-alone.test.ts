@@ -133,7 +133,7 @@ async function createWorld(domains: readonly Domain[], seen = [...domains.keys()
     dns: createFakeDns(fakeInternet([com, ...zones], odd), clock),
     environment: { settings: { base_url: 'https://api.example.com', resolver: RESOLVER }, apiKey: 'key' },
     respond,
-    runProgram: async ({ command, variables }) => {
+    runInShell: async ({ command, variables }) => {
       if (command !== './add.sh') return { kind: 'exited', code: 0 }
       const index = indexIn(variables['MAILCLAIM_RECORD_NAME'] ?? '')
       return { kind: 'exited', code: domains[index]?.program ?? 0 }

@@ -4,9 +4,9 @@ import { delimiter, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ProgramEnd, ProgramRequest } from './context.ts'
+import type { ShellCommand, ShellResult } from './context.ts'
 
-export interface ProgramOptions {
+export interface ShellOptions {
   /** Base environment, to which the request's variables are added. */
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly platform: NodeJS.Platform
@@ -28,10 +28,10 @@ const MAX_LINE = 8192
  *
  * @throws the signal's reason, after the command has ended
  */
-export async function runProgram(
-  { command, variables, timeoutMs, onLine, signal }: ProgramRequest,
-  { environment, platform }: ProgramOptions,
-): Promise<ProgramEnd> {
+export async function runInShell(
+  { command, variables, timeoutMs, onLine, signal }: ShellCommand,
+  { environment, platform }: ShellOptions,
+): Promise<ShellResult> {
   signal?.throwIfAborted()
   const isWindows = platform === 'win32'
   let child: ChildProcess | undefined
@@ -117,7 +117,7 @@ export async function openBrowser(url: string, commands?: string): Promise<void>
 }
 
 /** Kills a Windows process and its descendants with taskkill. Never throws. */
-async function endTree(id: number | undefined, { SystemRoot }: ProgramOptions['environment']): Promise<void> {
+async function endTree(id: number | undefined, { SystemRoot }: ShellOptions['environment']): Promise<void> {
   const taskkill = join(SystemRoot ?? 'C:\\Windows', 'System32', 'taskkill.exe')
   await new Promise((done) => {
     execFile(taskkill, ['/PID', String(id), '/T', '/F'], { windowsHide: true }, done)
@@ -136,7 +136,7 @@ async function passLines(stream: Readable | null, onLine: (line: string) => Prom
       for (; rest.length > MAX_LINE; rest = rest.slice(MAX_LINE)) await onLine(rest.slice(0, MAX_LINE))
     }
   } catch {
-    // Reading throws if `runProgram` destroyed the stream because a background process kept it open. The lines read until then are
+    // Reading throws if `runInShell` destroyed the stream because a background process kept it open. The lines read until then are
     // passed on.
   }
   const last = rest + decoder.end()
