@@ -289,7 +289,7 @@ async function publishedToCompleted(service) {
   show(row('`claim`: from published to completed, at most', version, [Math.max(...times)], 6, detail, 's'))
 }
 
-/** Runs of many domains, each in a zone of its own: the time for each domain, and the memory. */
+/** Measures time per domain and peak memory of runs over 10,000 domains over those of 500, each domain in a separate zone. */
 async function manyDomains(memory) {
   const list = join(directory, 'many.txt')
   for (const words of [
@@ -300,7 +300,7 @@ async function manyDomains(memory) {
     const measured = []
     for (const count of [FEW, MANY]) {
       const names = Array.from({ length: count }, (_, at) => `domain${at}.com`)
-      // Of claims that are known, a check would ask the service too.
+      // Give the check its value: otherwise it would also ask the service for the claims that `claims create` has remembered.
       const value = words[1] === 'check' ? ',prefix=token' : ''
       await writeFile(list, names.map((name) => `${name}${value}\n`).join(''))
       const env = { ...clean, ...memory.env, MAILCLAIM_STATE_DIR: join(directory, `${words[1]}-${count}`) }
@@ -317,7 +317,7 @@ async function manyDomains(memory) {
   }
 }
 
-/** One claim, and completion, beside so many others. */
+/** Measures `claims get` and tab completion with 100,000 remembered claims over the same with ten. */
 async function besideOthers(memory) {
   const name = 'wanted.example.com'
   const beside = []
@@ -363,7 +363,7 @@ try {
   await streaming(bare, service)
   await checks(service)
   memory = await startMemoryService()
-  // The first mostly waits.
+  // Run both at once: publishedToCompleted mostly waits for DNS and the service, so it hardly slows manyDomains.
   await Promise.all([publishedToCompleted(service), manyDomains(memory)])
   await besideOthers(memory)
   await oneRefresh(service)

@@ -46,7 +46,7 @@ function keepCompiled({ env, platform, versions, getuid, getBuiltinModule }) {
   let directory = `${cache}/mailclaim/compiled`
   try {
     const missing = []
-    // Creates the cache directory and below, but not the directory above it: a missing home directory is not created.
+    // At most three levels may be missing, such as .cache/mailclaim/compiled: a missing home directory must not be created.
     for (; !fs.existsSync(directory); directory = dirname(directory))
       if (missing.unshift(basename(directory)) > 3) return
     // Resolves symbolic links once: another user could change one after the check below.

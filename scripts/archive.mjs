@@ -9,10 +9,10 @@ import { gzipSync } from 'node:zlib'
 import { beginScript, builtProgram } from './begin.mjs'
 
 const root = join(import.meta.dirname, '..')
-/** The system in a zip entry's "version made by" whose file modes its external attributes hold (APPNOTE.TXT 4.4.2). */
+/** A zip entry's "version made by" for Unix, with which the external attributes hold Unix file modes (APPNOTE.TXT 4.4.2). */
 const UNIX = 3
 
-/** Node is in a folder of its own, so that adding the launcher's folder to PATH doesn't replace the user's `node`. */
+/** Starts the Node of the subfolder node/. In the launcher's own folder, which users add to PATH, it would replace their `node`. */
 const UNIX_LAUNCHER = `#!/bin/sh
 # Starts mailclaim with the Node in this folder, also through symbolic links.
 self=$(readlink -f "$0")
@@ -79,7 +79,7 @@ async function tarOf(entries) {
 async function zipOf(entries) {
   const { zipSync } = await import('fflate')
   const files = entries.map(({ path, bytes, mode }) => [path, [bytes, { os: UNIX, attrs: mode << 16 }]])
-  // A zip file has local time, and begins with 1980: the same numbers in every time zone.
+  // A zip file stores local time, and none before 1980: a local date gives the same bytes in every time zone.
   return zipSync(Object.fromEntries(files), { mtime: new Date(1980, 0, 1) })
 }
 

@@ -1,5 +1,4 @@
-// The beginning of each script in this directory and in bench/. A script that fails prints one sentence on stderr and exits with 1; only
-// a mistake in the script itself has a stack.
+// Begins every script here and in bench/: a failing one prints one line on stderr and exits with 1; only its own bugs print a stack.
 import { existsSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -9,7 +8,7 @@ const root = join(import.meta.dirname, '..')
 const NPM_CONTEXT = /^($|> |npm (warn|notice|error (code|errno|syscall|path|command)))/
 
 /**
- * Makes every error that nothing catches end this process with one sentence, and parses the script's arguments.
+ * Parses the script's arguments, and makes an uncaught error end the process with one sentence and exit code 1.
  * A script imports packages dynamically after this call, so that a missing package is one sentence as well.
  *
  * @param config the options and positional arguments that `parseArgs` accepts; none by default
