@@ -22,8 +22,8 @@ const table = (rows) =>
   rows.length === 0 ? [] : ['| | |', '|---|---|', ...rows.map(([a, b]) => `| ${cell(a)} | ${cell(b)} |`), '']
 
 /** Texts of the sources that the program doesn't print. */
-const { FINDING_TEXTS, optionText, toPlainText, fillTemplate, verdictOf } = await importSources(
-  "export { optionText } from './src/commands/program.ts'; export * from './src/dns/words.ts'",
+const { FINDING_TEXTS, formatOptionHelp, toPlainText, fillTemplate, verdictOf } = await importSources(
+  "export { formatOptionHelp } from './src/commands/options.ts'; export * from './src/dns/words.ts'",
 )
 
 async function importSources(contents) {
@@ -36,7 +36,7 @@ async function importSources(contents) {
 
 /** Returns the help text of an option or a setting. Absent fields are null in JSON. */
 const meaning = (option) =>
-  optionText(Object.fromEntries(Object.entries(option).filter(([, value]) => value !== null)))
+  formatOptionHelp(Object.fromEntries(Object.entries(option).filter(([, value]) => value !== null)))
 
 /** Returns the table rows of options; `--x` and `--no-x` share a row, as in the help. */
 function optionRows(options) {

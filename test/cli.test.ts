@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { everyCommand } from '../src/commands/definition.ts'
-import { globalOptions } from '../src/commands/program.ts'
+import { walkCommands } from '../src/commands/definition.ts'
+import { createGlobalOptions } from '../src/commands/options.ts'
 import { tree } from '../src/commands/tree.ts'
 import { OutputClosedError } from '../src/context.ts'
 import { CliError } from '../src/errors.ts'
@@ -17,10 +17,10 @@ async function type(line: string | readonly string[], options: FakeContextOption
   return { code, stdout: context.stdout.text, stderr: context.stderr.text, context }
 }
 
-const globalFlags = globalOptions().map(({ flags }) => longFlag(flags))
+const globalFlags = createGlobalOptions().map(({ flags }) => longFlag(flags))
 
 test('test/contract.ts lists exactly the commands of the command tree, and settings name only commands that exist', () => {
-  expect([...everyCommand(tree)].map(({ words }) => words.join(' ')).toSorted()).toEqual(
+  expect([...walkCommands(tree)].map(({ path }) => path.join(' ')).toSorted()).toEqual(
     Object.keys(COMMANDS).toSorted(),
   )
   for (const { commands = [] } of Object.values<SettingDefinition<unknown>>(SETTINGS))

@@ -1,8 +1,8 @@
 import { expect } from 'vitest'
-import { isGroup, parseLine } from '../src/cli/line.ts'
+import { isCommandGroup, parseLine } from '../src/cli/line.ts'
 import { run as runCommandLine } from '../src/cli.ts'
-import { errorCodesOf } from '../src/commands/commands.ts'
-import { loadCommand } from '../src/commands/program.ts'
+import { listErrorCodes } from '../src/commands/commands.ts'
+import { loadDefinition } from '../src/commands/options.ts'
 import { ERRORS, type ErrorCode } from '../src/errors.ts'
 
 /** Runs a command as the program does, and fails if it ends with an error that its definition doesn't name. */
@@ -20,14 +20,14 @@ export const run: typeof runCommandLine = async (argv, context) => {
     stdout: heard(context.stdout),
     stderr: heard(context.stderr),
   })
-  const { words, node } = parseLine(argv)
-  if (node === undefined || isGroup(node)) return exit
-  const declared = errorCodesOf(await loadCommand(words, node))
+  const { path, node } = parseLine(argv)
+  if (node === undefined || isCommandGroup(node)) return exit
+  const declared = listErrorCodes(await loadDefinition(path, node))
   const exits = declared.map((code) => ERRORS[code][1])
   const codes = text.split('\n').flatMap((line) => /^\{.*"error":\{"code":"(\w+)"/.exec(line)?.[1] ?? [])
   // Names of refusals that the service chose aren't in ERRORS.
   const undeclared = codes.filter((code) => code in ERRORS && !declared.includes(code as ErrorCode))
-  expect(undeclared, `errors that ${words.join(' ')} doesn't name`).toEqual([])
-  if (exit !== 0 && !exits.includes(null)) expect(exits, `exit codes of ${words.join(' ')}`).toContain(exit)
+  expect(undeclared, `errors that ${path.join(' ')} doesn't name`).toEqual([])
+  if (exit !== 0 && !exits.includes(null)) expect(exits, `exit codes of ${path.join(' ')}`).toContain(exit)
   return exit
 }

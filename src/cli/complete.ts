@@ -1,12 +1,12 @@
 import type { ArgumentDefinition, CommandDefinition } from '../commands/definition.ts'
-import { globalOptions, PROGRAM } from '../commands/program.ts'
+import { createGlobalOptions, ROOT_HELP } from '../commands/options.ts'
 import type { Context } from '../context.ts'
 import { Exit, type ExitCode } from '../errors.ts'
 import { type Completion, longFlag, type OptionDefinition } from '../settings/option.ts'
 import { DEFAULT_PROFILE } from '../settings/profiles.ts'
 import { type GlobalOptions, resolveSettings } from '../settings/settings.ts'
 import { SETTING_KEYS, SETTINGS, type SettingDefinition, settingName } from '../settings/table.ts'
-import { type CommandLine, commandsOf, loadDefinition, optionValue, parseLine, takesValue } from './line.ts'
+import { type CommandLine, listSubcommands, loadCommand, parseLine, readOption, takesValue } from './line.ts'
 
 /** Completion candidates with their descriptions; `'files'` leaves the completion of file names to the shell. */
 type Candidates = readonly (readonly [value: string, description: string])[] | 'files'
@@ -43,8 +43,8 @@ async function findCandidates(words: readonly string[], context: Context): Promi
   const before = words.slice(0, -1)
   const line = parseLine(before)
   if (line.unknownWord !== undefined) return []
-  const definition = await loadDefinition(line)
-  const options = [...(definition?.options ?? []), ...globalOptions(definition)]
+  const definition = await loadCommand(line)
+  const options = [...(definition?.options ?? []), ...createGlobalOptions(definition)]
   const byFlag = (flag: string) =>
     options.find((option) => longFlag(option.flags) === flag && takesValue(option))
   const isLiteral = before.includes('--')
@@ -62,7 +62,7 @@ async function findCandidates(words: readonly string[], context: Context): Promi
 }
 
 function listCommands({ node, isHelp }: CommandLine): Candidates {
-  const level = Object.entries(commandsOf(node) ?? {})
+  const level = Object.entries(listSubcommands(node) ?? {})
   const help = node === undefined && !isHelp ? [['help', 'show the help of a command'] as const] : []
   return [...level.map(([word, { summary }]) => [word, summary] as const), ...help]
 }
@@ -78,8 +78,8 @@ function listUnusedOptions(
     ...options
       .filter((option) => option.repeatable || !used.has(longFlag(option.flags)))
       .map((option) => [longFlag(option.flags), option.description] as const),
-    ['--help', PROGRAM.help],
-    ...(node === undefined ? [['--version', PROGRAM.version] as const] : []),
+    ['--help', ROOT_HELP.help],
+    ...(node === undefined ? [['--version', ROOT_HELP.version] as const] : []),
   ]
 }
 
@@ -135,7 +135,7 @@ async function listValues(
 
 /** Resolves the settings with the profile and base URL of the command line, which decide which ledger has the candidate domains. */
 function readSettings(before: readonly string[], context: Context) {
-  const [profile, baseUrl] = [optionValue(before, '--profile'), optionValue(before, '--base-url')]
+  const [profile, baseUrl] = [readOption(before, '--profile'), readOption(before, '--base-url')]
   const options: GlobalOptions = { ...(profile && { profile }), ...(baseUrl && { baseUrl }) }
   return resolveSettings(options, [], context)
 }

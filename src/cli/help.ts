@@ -14,12 +14,12 @@ const MIN_WIDTH = 40
 export const GLOBAL_OPTIONS_TITLE = 'Global options:'
 
 /** Returns the width of help text in columns. */
-export function helpWidth(output: Pick<Output, 'columns'>): number {
+export function computeHelpWidth(output: Pick<Output, 'columns'>): number {
   return Math.max(MIN_WIDTH, Math.min(output.columns ?? DEFAULT_WIDTH, MAX_WIDTH))
 }
 
 /** Returns commander's help configuration: a command's help omits global options, and `--[no-]x` is one line. */
-export function helpConfiguration(width: number, palette: Palette): Partial<Help> {
+export function createHelpConfiguration(width: number, palette: Palette): Partial<Help> {
   return {
     helpWidth: width,
     minWidthToWrap: 20,
@@ -27,10 +27,10 @@ export function helpConfiguration(width: number, palette: Palette): Partial<Help
     subcommandTerm: (command) => command.name(),
     formatHelp(command, helper) {
       const visible = helper.visibleOptions(command)
-      const isProgram = command.parent === null
+      const isRoot = command.parent === null
       const own = visible.filter(
         (option) =>
-          (isProgram || option.helpGroupHeading !== GLOBAL_OPTIONS_TITLE) &&
+          (isRoot || option.helpGroupHeading !== GLOBAL_OPTIONS_TITLE) &&
           !(option.negate && visible.some((other) => isOpposite(option, other))),
       )
       // Filter the options in a copy that is used for help only: commander also takes its suggestions for a mistyped option from
@@ -46,9 +46,9 @@ export function helpConfiguration(width: number, palette: Palette): Partial<Help
 }
 
 /** Returns the output of `mailclaim` without arguments, which fits a terminal of 24 lines and 80 columns. */
-export function formatFirstScreen(program: Command, { strong }: Palette): string {
-  const commands = program.commands.map((command) => `  ${command.name().padEnd(11)} ${command.summary()}`)
-  return `${program.description()}
+export function formatWelcomeScreen(root: Command, { strong }: Palette): string {
+  const commands = root.commands.map((command) => `  ${command.name().padEnd(11)} ${command.summary()}`)
+  return `${root.description()}
 
 ${strong('To begin:')}
   mailclaim login              sign in

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import { optionText } from '../commands/program.ts'
+import { formatOptionHelp } from '../commands/options.ts'
 import { usageError } from '../errors.ts'
 import { longFlag, type OptionDefinition } from '../settings/option.ts'
 import { parseChoice } from '../settings/parse-value.ts'
@@ -12,7 +12,7 @@ import { takesValue } from './line.ts'
 export function addOptions(command: Command, options: readonly OptionDefinition[], heading: string): void {
   for (const definition of options) {
     const { flags, repeatable, filter } = definition
-    const option = new Option(flags, optionText(definition)).helpGroup(heading)
+    const option = new Option(flags, formatOptionHelp(definition)).helpGroup(heading)
     if (takesValue(definition)) {
       option.argParser((text: string, before: unknown) => {
         const value = parseOption(text, definition, command)
@@ -56,7 +56,7 @@ export function readGivenOptions(command: Command): Record<string, unknown> {
  * @param given the options on the command line, by commander's names
  * @throws CliError exit 2
  */
-export function checkRelations(
+export function checkOptionRelations(
   options: readonly OptionDefinition[],
   given: Readonly<Record<string, unknown>>,
 ): void {

@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander'
-import { type CommandDefinition, knownFields } from '../commands/definition.ts'
-import { argumentText, globalOptions, PROGRAM, shownOptions } from '../commands/program.ts'
+import { type CommandDefinition, type CommandTree, listSelectableFields } from '../commands/definition.ts'
+import { createGlobalOptions, formatArgumentHelp, listHelpOptions, ROOT_HELP } from '../commands/options.ts'
 import { tree } from '../commands/tree.ts'
 import type { Context } from '../context.ts'
 import { Exit, type ExitCode, usageError } from '../errors.ts'
@@ -8,15 +8,15 @@ import { type GlobalOptions, resolveSettings, type Settings, usesSharedStore } f
 import { createPalette, type Palette, usesColor } from '../terminal/color.ts'
 import { createIo, ignoreClosedStdout } from '../terminal/io.ts'
 import {
-  formatFirstScreen,
+  computeHelpWidth,
+  createHelpConfiguration,
   formatHelpFooter,
+  formatWelcomeScreen,
   GLOBAL_OPTIONS_LINE,
   GLOBAL_OPTIONS_TITLE,
-  helpConfiguration,
-  helpWidth,
 } from './help.ts'
-import { type CommandLine, type CommandNode, isGroup, loadDefinition, parseLine } from './line.ts'
-import { addOptions, checkRelations, readGivenOptions } from './options.ts'
+import { type CommandLine, isCommandGroup, loadCommand, parseLine } from './line.ts'
+import { addOptions, checkOptionRelations, readGivenOptions } from './options.ts'
 import { asksForJson, toUsageError } from './print-error.ts'
 
 /**
@@ -27,23 +27,23 @@ import { asksForJson, toUsageError } from './print-error.ts'
  */
 export async function runCommandLine(argv: readonly string[], context: Context): Promise<ExitCode> {
   const line = parseLine(argv)
-  const definition = await loadDefinition(line)
+  const definition = await loadCommand(line)
   const printed = { out: '', err: '' }
   const palette = await createPalette(
     usesColor(context.environment, argv.includes('--no-color') ? false : undefined, context.stdout),
   )
-  const program = buildProgram(line, definition, argv, context, printed, palette)
+  const root = buildRootCommand(line, definition, argv, context, printed, palette)
   try {
-    await program.parseAsync(commanderArguments(line), { from: 'user' })
+    await root.parseAsync(commanderArguments(line), { from: 'user' })
     return Exit.done
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
     if (error.code === 'commander.help' && !asksForJson(argv)) {
-      const isProgram = line.node === undefined
-      if (isProgram) await context.stdout.write(formatFirstScreen(program, palette))
+      const isRoot = line.node === undefined
+      if (isRoot) await context.stdout.write(formatWelcomeScreen(root, palette))
       else await context.stderr.write(printed.err)
       // `mailclaim` without arguments exits 0, because new users type it first; a group without a command is a usage error.
-      return isProgram ? Exit.done : Exit.usage
+      return isRoot ? Exit.done : Exit.usage
     }
     if (error.exitCode !== 0) throw toUsageError(error, line, definition)
     await context.stdout.write(printed.out)
@@ -54,13 +54,13 @@ export async function runCommandLine(argv: readonly string[], context: Context):
 /** Returns the arguments in commander's order: the command's path first. */
 function commanderArguments(line: CommandLine): string[] {
   // Pass the unknown word on: commander then fails with an error that suggests similar commands.
-  if (line.unknownWord !== undefined) return [...line.words, line.unknownWord]
-  if (line.isHelp) return [...line.words, '--help']
-  return [...line.words, ...line.rest]
+  if (line.unknownWord !== undefined) return [...line.path, line.unknownWord]
+  if (line.isHelp) return [...line.path, '--help']
+  return [...line.path, ...line.rest]
 }
 
 /** Builds commander's program: with the command of the command line and its options, or else with all commands' names. */
-function buildProgram(
+function buildRootCommand(
   line: CommandLine,
   definition: CommandDefinition | undefined,
   argv: readonly string[],
@@ -68,16 +68,16 @@ function buildProgram(
   printed: { out: string; err: string },
   palette: Palette,
 ): Command {
-  const program = new Command('mailclaim')
-  const width = helpWidth(context.stdout)
-  program
-    .description(PROGRAM.description)
+  const root = new Command('mailclaim')
+  const width = computeHelpWidth(context.stdout)
+  root
+    .description(ROOT_HELP.description)
     .usage('<command> [options]')
-    .version(context.installation.version, '-V, --version', PROGRAM.version)
-    .configureHelp(helpConfiguration(width, palette))
+    .version(context.installation.version, '-V, --version', ROOT_HELP.version)
+    .configureHelp(createHelpConfiguration(width, palette))
     .exitOverride()
     .showSuggestionAfterError(true)
-    .helpOption('-h, --help', PROGRAM.help)
+    .helpOption('-h, --help', ROOT_HELP.help)
     .helpCommand(false)
     // Collect commander's output, to be written through the context, which handles backpressure and EPIPE.
     .configureOutput({
@@ -96,18 +96,14 @@ function buildProgram(
       getErrHelpWidth: () => width,
       getErrHasColors: () => true,
     })
-  program.addHelpText('after', `\nStart with: mailclaim login\nWithout an account: mailclaim sandbox`)
-  if (definition === undefined) addOptions(program, globalOptions(), GLOBAL_OPTIONS_TITLE)
-  addLevel(program, tree, [])
-  return program
+  root.addHelpText('after', `\nStart with: mailclaim login\nWithout an account: mailclaim sandbox`)
+  if (definition === undefined) addOptions(root, createGlobalOptions(), GLOBAL_OPTIONS_TITLE)
+  addLevel(root, tree, [])
+  return root
 
-  function addLevel(
-    parent: Command,
-    level: Readonly<Record<string, CommandNode>>,
-    path: readonly string[],
-  ): void {
+  function addLevel(parent: Command, level: CommandTree, path: readonly string[]): void {
     for (const [word, node] of Object.entries(level)) {
-      const isTyped = word === line.words[path.length]
+      const isTyped = word === line.path[path.length]
       // For a known command, leave out all others: fewer objects make the start faster.
       if (definition !== undefined && !isTyped) continue
       const command = parent.command(word).copyInheritedSettings(parent).helpCommand(false)
@@ -115,7 +111,7 @@ function buildProgram(
         .summary(node.summary)
         .description(`${node.summary.charAt(0).toUpperCase()}${node.summary.slice(1)}.`)
       if (node.heading !== undefined) command.helpGroup(`${node.heading}:`)
-      if (!isGroup(node)) {
+      if (!isCommandGroup(node)) {
         if (definition !== undefined) addDefinition(command, definition)
         continue
       }
@@ -123,7 +119,7 @@ function buildProgram(
       // Unlike `parseLine`, commander also looks for a command after `--`, so add the commands of all groups if the arguments
       // include `--`.
       if (isTyped || line.rest.includes('--')) {
-        if (definition === undefined) addOptions(command, globalOptions(), GLOBAL_OPTIONS_TITLE)
+        if (definition === undefined) addOptions(command, createGlobalOptions(), GLOBAL_OPTIONS_TITLE)
         addLevel(command, node.commands, [...path, word])
       }
     }
@@ -132,18 +128,18 @@ function buildProgram(
   function addDefinition(command: Command, definition: CommandDefinition): void {
     command.description(definition.description)
     command.usage([...(definition.arguments ?? []).map(({ syntax }) => syntax), '[options]'].join(' '))
-    const own = shownOptions(definition)
-    const globals = globalOptions(definition).filter(({ flags }) =>
+    const own = listHelpOptions(definition)
+    const globals = createGlobalOptions(definition).filter(({ flags }) =>
       own.every((option) => option.flags !== flags),
     )
     for (const argument of definition.arguments ?? [])
-      command.argument(argument.syntax, argumentText(argument))
+      command.argument(argument.syntax, formatArgumentHelp(argument))
     addOptions(command, own, 'Options:')
     addOptions(command, globals, GLOBAL_OPTIONS_TITLE)
     command.addHelpText('after', () => formatHelpFooter(definition.examples, palette, width))
     command.action(() => {
       const options: GlobalOptions & Record<string, unknown> = readGivenOptions(command)
-      checkRelations([...own, ...globals], options)
+      checkOptionRelations([...own, ...globals], options)
       return runCommand(definition, command.args, options, argv, context)
     })
   }
@@ -157,12 +153,12 @@ async function runCommand(
   argv: readonly string[],
   context: Context,
 ): Promise<void> {
-  const { output, toleratesDamagedConfig = false, changes, run } = definition
+  const { output, toleratesDamagedConfig = false, toleratesClosedPipe, run } = definition
   const settings = await resolveSettings(options, argv, context, output.usualFormat)
   if (settings.configProblem !== undefined && !toleratesDamagedConfig) throw settings.configProblem
   checkFieldsOption(settings, definition)
   if (definition.account === 'signed_in') await checkProfile(settings, context)
-  const io = createIo(changes ? ignoreClosedStdout(context, settings) : context, settings)
+  const io = createIo(toleratesClosedPipe ? ignoreClosedStdout(context, settings) : context, settings)
   if (io.environment.tlsUnchecked)
     await io.warn(
       'whoever answers gets the credential: certificates are not checked (NODE_TLS_REJECT_UNAUTHORIZED=0)',
@@ -195,7 +191,7 @@ function checkFieldsOption({ fields, format }: Settings, { output }: CommandDefi
   if (fields === undefined) return
   if (format !== 'table' && format !== 'tsv')
     throw usageError(`--fields can't be used with --format ${format}`, 'choose fields of JSON with jq')
-  const known = knownFields(output)
+  const known = listSelectableFields(output)
   const unknown = fields.find((field) => {
     const path = field.replaceAll(/\.\d+(?=\.|$)/g, '')
     return !known.some((one) => one === path || one.startsWith(`${path}.`))

@@ -1,6 +1,6 @@
 import type { CommanderError } from 'commander'
-import { type CommandDefinition, everyCommand } from '../commands/definition.ts'
-import { globalOptions } from '../commands/program.ts'
+import { type CommandDefinition, walkCommands } from '../commands/definition.ts'
+import { createGlobalOptions } from '../commands/options.ts'
 import { tree } from '../commands/tree.ts'
 import { type Context, OutputClosedError } from '../context.ts'
 import { CliError, Exit, type ExitCode, usageError } from '../errors.ts'
@@ -8,7 +8,7 @@ import { maskUserInfo } from '../settings/addresses.ts'
 import { longFlag } from '../settings/option.ts'
 import { writeLines, writeMessage } from '../terminal/notices.ts'
 import { stringifyJson } from '../terminal/sanitize.ts'
-import { type CommandLine, optionValue } from './line.ts'
+import { type CommandLine, readOption } from './line.ts'
 
 /** Prints an error on stderr, as JSON or as text, and returns its exit code. An error that isn't a `CliError` is a bug. */
 export async function printError(
@@ -56,7 +56,7 @@ function createBugError(error: unknown): CliError {
 export function asksForJson(argv: readonly string[]): boolean {
   const end = argv.indexOf('--')
   const line = end < 0 ? argv : argv.slice(0, end)
-  const format = optionValue(line, '--format')
+  const format = readOption(line, '--format')
   return line.some((word) => /^--json(=|$)/.test(word)) || format === 'json' || format === 'jsonl'
 }
 
@@ -67,8 +67,8 @@ export function toUsageError(
   definition: CommandDefinition | undefined,
 ): CliError {
   const [first = '', suggestion = ''] = error.message.replace(/^error: /, '').split('\n')
-  const words = line.words.join(' ')
-  const see = `see: ${['mailclaim', ...line.words].join(' ')} --help`
+  const path = line.path.join(' ')
+  const see = `see: ${['mailclaim', ...line.path].join(' ')} --help`
   const quoted = /'(.*)'/s.exec(error.message)?.[1] ?? ''
   // Matches commander's suggestion, such as "(Did you mean --wait?)". Some suggested names aren't alike, so a name with another
   // initial is dropped.
@@ -76,9 +76,9 @@ export function toUsageError(
   const hint = initial === /\w/.exec(quoted)?.[0] && meant ? `did you mean ${meant}` : see
   switch (error.code) {
     case 'commander.help':
-      return usageError(`a command is missing after ${['mailclaim', ...line.words].join(' ')}`, see)
+      return usageError(`a command is missing after ${['mailclaim', ...line.path].join(' ')}`, see)
     case 'commander.excessArguments':
-      return usageError(`too many arguments: ${words} takes ${definition?.arguments?.length ?? 'none'}`, see)
+      return usageError(`too many arguments: ${path} takes ${definition?.arguments?.length ?? 'none'}`, see)
     case 'commander.optionMissingArgument':
       return usageError(`${longFlag(quoted)} needs a value`, `write ${quoted}`)
     case 'commander.unknownCommand':
@@ -87,7 +87,7 @@ export function toUsageError(
         : usageError(`unknown option '${toFlag(line.unknownOption)}'`, 'options of a command follow its name')
     case 'commander.unknownOption': {
       const name = toFlag(quoted)
-      const known = [...(definition?.options ?? []), ...globalOptions(definition)]
+      const known = [...(definition?.options ?? []), ...createGlobalOptions(definition)]
       return quoted.includes('=') && known.some(({ flags }) => longFlag(flags) === name)
         ? usageError(`${name} takes no value`, `write ${name} alone`)
         : usageError(`unknown option '${name}'`, OTHER_OPTIONS[name] ?? hint)
@@ -111,8 +111,8 @@ const SYNONYMS = { whoami: 'status', signin: 'login', signout: 'logout', ls: 'li
 /** Returns a hint with the commands of any group whose last word is this word or its synonym; undefined if no command matches. */
 function suggestCommands(word: string): string | undefined {
   const last = Object.hasOwn(SYNONYMS, word) ? SYNONYMS[word as keyof typeof SYNONYMS] : word
-  const found = [...everyCommand(tree)].filter(({ words }) => words.at(-1) === last)
-  const commands = found.map(({ words }) => `mailclaim ${words.join(' ')}`)
+  const found = [...walkCommands(tree)].filter(({ path }) => path.at(-1) === last)
+  const commands = found.map(({ path }) => `mailclaim ${path.join(' ')}`)
   return commands.length === 0 ? undefined : `did you mean ${commands.join(', or ')}?`
 }
 

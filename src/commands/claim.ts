@@ -4,8 +4,8 @@ import type { PublishFunction } from '../claims/publish.ts'
 import { CHECK_REPORT_FIELDS } from '../dns/report.ts'
 import { CLAIM_FIELDS } from '../service/types.ts'
 import { startDeadline } from '../timeout.ts'
-import { askForDomain, CREATE_OPTIONS, claimRequest } from './claims/create-options.ts'
-import { defineCommand, eventFields, PUBLIC_RESOLVERS, timeoutOption } from './definition.ts'
+import { askForDomain, CREATE_OPTIONS, createClaimRequest } from './claims/create-options.ts'
+import { defineCommand, listEventFields, PUBLIC_RESOLVERS_OPTION, timeoutOption } from './definition.ts'
 
 export const command = defineCommand({
   description:
@@ -28,9 +28,9 @@ export const command = defineCommand({
     {
       flags: '--no-check',
       description: "don't wait for DNS before asking the service to verify",
-      conflicts: [PUBLIC_RESOLVERS.flags],
+      conflicts: [PUBLIC_RESOLVERS_OPTION.flags],
     },
-    PUBLIC_RESOLVERS,
+    PUBLIC_RESOLVERS_OPTION,
     {
       flags: '--publish <command>',
       description: 'add the record with this command, run by the shell; it gets MAILCLAIM_RECORD_… variables',
@@ -49,13 +49,13 @@ export const command = defineCommand({
     fields: [...CLAIM_FIELDS, ...ERROR_FIELDS],
     columns: CLAIM_COLUMNS,
     events: [
-      ...eventFields({ claim: CLAIM_FIELDS, earlier: CLAIM_FIELDS, report: CHECK_REPORT_FIELDS }),
+      ...listEventFields({ claim: CLAIM_FIELDS, earlier: CLAIM_FIELDS, report: CHECK_REPORT_FIELDS }),
       ...ERROR_FIELDS,
     ],
   },
   errors: ['claim', 'create', 'check', 'publish', 'follow', 'several'],
   account: 'signed_in',
-  changes: true,
+  toleratesClosedPipe: true,
   async run({ arguments: domains, options }, io) {
     const { timeout = DEFAULT_WAIT_SECONDS, throughBlocked, check = true, publicResolvers, publish } = options
     const [{ runClaim }, { findClaimsByName }, { createPublishFunction }] = await Promise.all([
@@ -73,7 +73,7 @@ export const command = defineCommand({
         import('../session/connect.ts'),
         import('./claim-checklist.ts'),
       ])
-      const request = claimRequest(parseDomain(domains[0] ?? (await askForDomain(io))), options)
+      const request = createClaimRequest(parseDomain(domains[0] ?? (await askForDomain(io))), options)
       const events = runClaim(request, { options: { ...flow, publish: publisher }, client: connect(io), io })
       const [newest] = await findClaimsByName(request.name, io)
       await presentClaimEvents(events, createChecklist(publish !== undefined, io), newest?.claim, io)
@@ -100,7 +100,7 @@ export const command = defineCommand({
           const says = (line: string) => run.say(`${domain}: ${line}`)
           const publishes: PublishFunction | undefined =
             publisher && ((record) => run.dns.inTurn(() => publisher(record, says)))
-          const request = claimRequest(domain, options, region)
+          const request = createClaimRequest(domain, options, region)
           const own = { ...flow, ...run.dns, publish: publishes }
           const events = runClaim(request, { options: own, client: run.client(), io: run.io })
           let isSaid = publish !== undefined

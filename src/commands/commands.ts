@@ -16,10 +16,10 @@ import {
   type CommandLeaf,
   type CommandTree,
   defineCommand,
-  everyCommand,
-  knownFields,
+  listSelectableFields,
+  walkCommands,
 } from './definition.ts'
-import { globalOptions, loadCommand } from './program.ts'
+import { createGlobalOptions, loadDefinition } from './options.ts'
 
 const COLUMNS: readonly Column[] = [{ field: 'command', kind: 'id' }, { field: 'summary' }]
 
@@ -98,12 +98,12 @@ export function createCommandsCommand(tree: CommandTree): CommandDefinition {
     },
     toleratesDamagedConfig: true,
     async run(_input, io) {
-      const items = await Promise.all([...everyCommand(tree)].map(describeCommand))
+      const items = await Promise.all([...walkCommands(tree)].map(describeCommand))
       const { version, schemas } = io.installation
       const envelope = {
         version,
         schemas: { directory: schemas, error: 'error.json' },
-        global_options: globalOptions().map((option, _at, all) => describeOption(option, all)),
+        global_options: createGlobalOptions().map((option, _at, all) => describeOption(option, all)),
         settings: SETTING_KEYS.map(describeSetting),
         environment: ENVIRONMENT,
         precedence:
@@ -126,7 +126,7 @@ export function createCommandsCommand(tree: CommandTree): CommandDefinition {
  * Returns the codes of all errors that a command can end with: its own, and, if it needs an account, those of sessions and
  * requests.
  */
-export function errorCodesOf({
+export function listErrorCodes({
   account,
   errors = [],
 }: Pick<CommandDefinition, 'account' | 'errors'>): ErrorCode[] {
@@ -135,14 +135,14 @@ export function errorCodesOf({
 }
 
 /** Returns a command's entry in the output of `commands --json`. */
-async function describeCommand({ words, leaf }: { words: readonly string[]; leaf: CommandLeaf }) {
-  const definition = await loadCommand(words, leaf)
+async function describeCommand({ path, leaf }: { path: readonly string[]; leaf: CommandLeaf }) {
+  const definition = await loadDefinition(path, leaf)
   const { description, output, events, examples, options = [], account = 'none' } = definition
-  const errors = errorCodesOf(definition)
+  const errors = listErrorCodes(definition)
   const exits = [Exit.done, ...errors.map((code) => ERRORS[code][1] ?? Exit.done)]
   const { schema, lineSchema = schema, formats = [], usualFormat = null } = output
   return {
-    command: words.join(' '),
+    command: path.join(' '),
     summary: leaf.summary,
     description,
     account,
@@ -152,8 +152,8 @@ async function describeCommand({ words, leaf }: { words: readonly string[]; leaf
     errors,
     formats: [...FORMATS, ...formats],
     usual_format: usualFormat,
-    fields: output.fields ?? knownFields(output),
-    column_fields: knownFields(output),
+    fields: output.fields ?? listSelectableFields(output),
+    column_fields: listSelectableFields(output),
     event_fields: output.events ?? null,
     events: Object.entries(events ?? {}).map(([event, meaning]) => ({ event, meaning })),
     examples: Object.entries(examples).map(([line, text]) => ({ line, description: text })),

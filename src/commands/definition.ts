@@ -73,14 +73,14 @@ export interface CommandDefinition<
   /** The required account. Default: none. */
   readonly account?: AccountNeed
   /** Whether the command continues after a closed pipe (EPIPE) on stdout: stopping would leave its changes half done. */
-  readonly changes?: true
+  readonly toleratesClosedPipe?: true
   /** Whether the command runs with an unreadable configuration file, as if the file were missing. */
   readonly toleratesDamagedConfig?: true
   run(input: CommandInput<Options>, io: Io): Promise<void>
 }
 
 /** Returns the fields that `--fields` accepts: an item's JSON fields and the computed fields of columns. */
-export function knownFields({ fields = [], columns = [] }: OutputDefinition): readonly string[] {
+export function listSelectableFields({ fields = [], columns = [] }: OutputDefinition): readonly string[] {
   return [...new Set([...columns.map(({ field }) => field), ...fields])]
 }
 
@@ -88,7 +88,7 @@ export function knownFields({ fields = [], columns = [] }: OutputDefinition): re
 export const SINGLE_VALUE_OUTPUT = { formats: ['value'], usualFormat: 'value' } as const
 
 /** Returns the fields of an event: `event`, `at` (the time), and the dotted fields of the event's objects. */
-export function eventFields(objects: Readonly<Record<string, readonly string[]>>): readonly string[] {
+export function listEventFields(objects: Readonly<Record<string, readonly string[]>>): readonly string[] {
   const inner = Object.entries(objects).flatMap(([name, fields]) => fields.map((field) => `${name}.${field}`))
   return ['event', 'at', ...inner]
 }
@@ -111,7 +111,7 @@ export function timeoutOption(own: Partial<Pick<OptionDefinition, 'description' 
 }
 
 /** `--public-resolvers`, an option of every command that checks DNS. */
-export const PUBLIC_RESOLVERS = {
+export const PUBLIC_RESOLVERS_OPTION = {
   flags: '--public-resolvers',
   description: 'query 1.1.1.1, 8.8.8.8, and 9.9.9.9 as well',
 } as const
@@ -125,7 +125,7 @@ export const CLAIM_ARGUMENT: ArgumentDefinition = {
 }
 
 /** The argument `[claim...]` of commands that work on one or several claims. */
-export const CLAIM_ARGUMENTS: ArgumentDefinition = {
+export const CLAIMS_ARGUMENT: ArgumentDefinition = {
   ...CLAIM_ARGUMENT,
   syntax: '[claim...]',
   description: `${CLAIM_ARGUMENT.description}; or several`,
@@ -147,12 +147,14 @@ export interface CommandGroup {
   readonly commands: Readonly<Record<string, CommandLeaf>>
 }
 
-export type CommandTree = Readonly<Record<string, CommandLeaf | CommandGroup>>
+export type CommandNode = CommandLeaf | CommandGroup
+
+export type CommandTree = Readonly<Record<string, CommandNode>>
 
 /** Yields every command with its path, such as `['claims', 'check']`, in the order of the tree. */
-export function* everyCommand(tree: CommandTree): Generator<{ words: readonly string[]; leaf: CommandLeaf }> {
+export function* walkCommands(tree: CommandTree): Generator<{ path: readonly string[]; leaf: CommandLeaf }> {
   for (const [word, node] of Object.entries(tree)) {
-    if (!('commands' in node)) yield { words: [word], leaf: node }
-    else for (const [second, leaf] of Object.entries(node.commands)) yield { words: [word, second], leaf }
+    if (!('commands' in node)) yield { path: [word], leaf: node }
+    else for (const [second, leaf] of Object.entries(node.commands)) yield { path: [word, second], leaf }
   }
 }

@@ -1,11 +1,11 @@
-import type { Diagnosis, Status } from '../doctor/finding.ts'
+import type { CheckStatus, NamedCheckResult } from '../doctor/check-result.ts'
 import type { Palette } from '../terminal/color.ts'
 import { plainColumns } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 import { createRenderContext, isHumanView } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { defineCommand } from './definition.ts'
-import { printPages } from './lists.ts'
+import { printLocalList } from './lists.ts'
 
 const COLUMNS = plainColumns('check', 'status', 'message', 'remedy')
 
@@ -20,23 +20,23 @@ export const command = defineCommand({
   errors: ['session', 'service', 'doctor'],
   toleratesDamagedConfig: true,
   async run(_input, io) {
-    const [{ examineSetup }, { problemsError }] = await Promise.all([
+    const [{ examineSetup }, { summarizeProblems }] = await Promise.all([
       import('../doctor/examine.ts'),
-      import('../doctor/finding.ts'),
+      import('../doctor/check-result.ts'),
     ])
-    const diagnoses = await examineSetup(io)
-    const isShownWhole = isHumanView(io.settings)
-    if (isShownWhole) await writeDiagnoses(diagnoses, io)
+    const results = await examineSetup(io)
+    const areRemediesShown = isHumanView(io.settings)
+    if (areRemediesShown) await writeResults(results, io)
     else {
-      const items = diagnoses.map(({ exit: _exit, ...result }) => result)
-      await printPages([items], COLUMNS, 'nothing to check', io)
+      const items = results.map(({ exit: _exit, ...result }) => result)
+      await printLocalList([items], COLUMNS, 'nothing to check', io)
     }
-    const failure = problemsError(diagnoses, isShownWhole)
+    const failure = summarizeProblems(results, areRemediesShown)
     if (failure !== undefined) throw failure
   },
 })
 
-const MARKS: Readonly<Record<Status, { mark: string; paint: keyof Palette }>> = {
+const MARKS: Readonly<Record<CheckStatus, { mark: string; paint: keyof Palette }>> = {
   ok: { mark: '✔', paint: 'good' },
   warning: { mark: '!', paint: 'warning' },
   problem: { mark: '✗', paint: 'bad' },
@@ -44,12 +44,12 @@ const MARKS: Readonly<Record<Status, { mark: string; paint: keyof Palette }>> = 
 }
 
 /** Writes one line per check to stdout, with the remedy below the message. */
-async function writeDiagnoses(diagnoses: readonly Diagnosis[], io: Io): Promise<void> {
+async function writeResults(results: readonly NamedCheckResult[], io: Io): Promise<void> {
   const { indent, wrapHint } = await import('../terminal/measure.ts')
   const { palette } = await createRenderContext(io)
   const { columns: width = 80 } = io.stdout
-  const label = Math.max(...diagnoses.map(({ check }) => check.length)) + 2
-  for (const { check, status, message, remedy } of diagnoses) {
+  const label = Math.max(...results.map(({ check }) => check.length)) + 2
+  for (const { check, status, message, remedy } of results) {
     const { mark, paint } = MARKS[status]
     const texts = remedy === null ? [message] : [message, `→ ${remedy}`]
     const [first = '', ...rest] = texts.flatMap((text) =>

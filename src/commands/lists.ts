@@ -8,7 +8,7 @@ import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 
 /** Returns the paging options of the service's lists. @param defaultLimit the default of `--limit`, for help */
-export function listOptions(defaultLimit: string) {
+export function createPagingOptions(defaultLimit: string) {
   return [
     {
       flags: '--limit <n>',
@@ -23,7 +23,7 @@ export function listOptions(defaultLimit: string) {
 }
 
 /** A list of the service, and how to print it. */
-export interface ServiceList<T> {
+export interface ServiceListDefinition<T> {
   /** Returns the function that requests one page from the service. */
   readonly fetcher: (lists: typeof import('../service/lists.ts'), client: ServiceClient) => PageFetcher<T>
   /** Maximum number of items without `--limit` and `--all`. Default: all items. */
@@ -36,7 +36,7 @@ export interface ServiceList<T> {
 }
 
 /** Prints a list of local items page by page. @param nothing text on stderr if the list is empty */
-export async function printPages(
+export async function printLocalList(
   pages: AsyncIterable<readonly object[]> | Iterable<readonly object[]>,
   columns: readonly Column[],
   nothing: string,
@@ -53,9 +53,9 @@ export async function printPages(
  * @throws CliError the error of a failed request; after the first page, with the number of printed items in the message, and the
  *   command for the remaining items as hint
  */
-export async function printList<T extends { readonly id?: string | null }>(
-  list: ServiceList<T>,
-  flags: OptionValues<ReturnType<typeof listOptions>>,
+export async function printServiceList<T extends { readonly id?: string | null }>(
+  list: ServiceListDefinition<T>,
+  flags: OptionValues<ReturnType<typeof createPagingOptions>>,
   io: Io,
 ): Promise<void> {
   const [lists, { connect }] = await Promise.all([

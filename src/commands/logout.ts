@@ -4,7 +4,7 @@ import { plainColumns } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 import { isHumanView } from '../terminal/output.ts'
 import { defineCommand } from './definition.ts'
-import { printPages } from './lists.ts'
+import { printLocalList } from './lists.ts'
 
 const COLUMNS = plainColumns('profile', 'was_signed_in')
 
@@ -28,7 +28,7 @@ export const command = defineCommand({
       requireKnownProfile(current, io, io.settings)
     if (!isHumanView(io.settings)) {
       const items = forgotten.map(({ profile, wasSignedIn }) => ({ profile, was_signed_in: wasSignedIn }))
-      await printPages([items], COLUMNS, 'No profile is signed in.', io)
+      await printLocalList([items], COLUMNS, 'No profile is signed in.', io)
     }
     await reportForgotten(forgotten, io)
     if (io.environment.apiKey !== undefined)

@@ -71,11 +71,11 @@ export const tree: CommandTree = {
     heading: SETUP,
     commands: {
       list: leaf('list the settings, and where the files are', async () => ({
-        command: (await import('./config.ts')).list,
+        command: (await import('./config.ts')).listCommand,
       })),
-      get: leaf('print one setting', async () => ({ command: (await import('./config.ts')).get })),
-      set: leaf('change a setting', async () => ({ command: (await import('./config.ts')).set })),
-      unset: leaf('remove a setting', async () => ({ command: (await import('./config.ts')).unset })),
+      get: leaf('print one setting', async () => ({ command: (await import('./config.ts')).getCommand })),
+      set: leaf('change a setting', async () => ({ command: (await import('./config.ts')).setCommand })),
+      unset: leaf('remove a setting', async () => ({ command: (await import('./config.ts')).unsetCommand })),
     },
   },
   completion: leaf('print the completion script of a shell', () => import('./completion.ts'), SETUP),

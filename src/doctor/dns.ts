@@ -4,7 +4,7 @@ import { sendQuery, toDnsEffects } from '../dns/wire/ask.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { createDeadline } from '../timeout.ts'
-import { type Finding, okFinding, skippedFinding, warningFinding } from './finding.ts'
+import { type CheckResult, okResult, skippedResult, warningResult } from './check-result.ts'
 
 /** Milliseconds to wait for a resolver, which may have to query other servers first. */
 const RESOLVER_TIMEOUT_MS = 5000
@@ -27,10 +27,10 @@ const OVER_HTTPS = 'use a resolver over HTTPS: mailclaim config set resolver htt
  * Checks that the configured or system resolvers respond, and know the public DNS. A failure affects only the DNS check of
  * claims, so it is a warning.
  */
-export async function examineResolvers(io: Io): Promise<Finding> {
+export async function examineResolvers(io: Io): Promise<CheckResult> {
   const { resolvers: chosen } = dnsSettings(io.settings)
   const resolvers = chosen === 'system' ? await io.dns.systemResolvers() : chosen
-  if (resolvers.length === 0) return warningFinding('the system has no usable resolver', OVER_HTTPS)
+  if (resolvers.length === 0) return warningResult('the system has no usable resolver', OVER_HTTPS)
   const deadline = createDeadline(RESOLVER_TIMEOUT_MS, io.clock)
   const replies = await Promise.all(
     resolvers.map((resolver) => sendQuery(resolver, KNOWN_NAME, deadline, toDnsEffects(io))),
@@ -44,33 +44,33 @@ export async function examineResolvers(io: Io): Promise<Finding> {
   const addresses = resolvers.map(formatResolver)
   const wrong = addresses.flatMap((address, at) => (problems[at] ? `${address} (${problems[at]})` : []))
   if (wrong.length > 0)
-    return warningFinding(`resolvers that did not find com, which exists: ${wrong.join(', ')}`, OVER_HTTPS)
+    return warningResult(`resolvers that did not find com, which exists: ${wrong.join(', ')}`, OVER_HTTPS)
   const owner = chosen === 'system' ? "the system's resolvers" : 'the chosen resolvers'
-  return okFinding(`${owner} respond: ${addresses.join(', ')}`)
+  return okResult(`${owner} respond: ${addresses.join(', ')}`)
 }
 
 /**
  * Checks that queries reach authoritative servers directly, as the DNS check of claims requires. A root server answers for the
  * root with AA and without RA; a response with other flags shows that something intercepts port 53.
  */
-export async function examineDirectDns(io: Io): Promise<Finding> {
+export async function examineDirectDns(io: Io): Promise<CheckResult> {
   const { resolvers, authoritativePort } = dnsSettings(io.settings)
   if (authoritativePort !== 53 || resolvers !== 'system')
-    return skippedFinding('not applicable with a custom resolver or port, since DNS may be private')
+    return skippedResult('not applicable with a custom resolver or port, since DNS may be private')
   const deadline = createDeadline(ROOT_TIMEOUT_MS, io.clock)
   const replies = await Promise.all(
     ROOT_SERVERS.map((server) => sendQuery(server, ROOT_QUESTION, deadline, toDnsEffects(io))),
   )
   const answers = replies.flatMap((reply) => (reply.kind === 'answer' ? reply.message : []))
   if (answers.length === 0)
-    return warningFinding(
+    return warningResult(
       'no name server is reachable from here: outbound port 53 is blocked',
       `have it opened, or ${OVER_HTTPS}`,
     )
   if (answers.some(({ ra, aa }) => ra || !aa))
-    return warningFinding(
+    return warningResult(
       'DNS is intercepted: another server answers in place of the name servers',
       'run claims check from another network: VPNs, hotels and some providers intercept DNS',
     )
-  return okFinding('name servers are reachable')
+  return okResult('name servers are reachable')
 }

@@ -1,7 +1,7 @@
 import { CliError, Exit, InterruptedError } from '../errors.ts'
 import type { Io } from '../terminal/io.ts'
+import { type CheckResult, type NamedCheckResult, problemResult, warningResult } from './check-result.ts'
 import { examineDirectDns, examineResolvers } from './dns.ts'
-import { type Diagnosis, type Finding, problemFinding, warningFinding } from './finding.ts'
 import {
   examineConfiguration,
   examineDirectories,
@@ -20,7 +20,7 @@ const KEYCHAIN_TIMEOUT_MS = 4000
  *
  * @throws the reason of the abort signal if the user interrupts
  */
-export async function examineSetup(outer: Io): Promise<Diagnosis[]> {
+export async function examineSetup(outer: Io): Promise<NamedCheckResult[]> {
   const { keychain, interrupts } = outer
   const io: Io = {
     ...outer,
@@ -30,16 +30,16 @@ export async function examineSetup(outer: Io): Promise<Diagnosis[]> {
     },
   }
   const hasKey = io.environment.apiKey !== undefined
-  const run = async (check: string, finding: Promise<Finding>, need?: 'not with a key') => ({
+  const run = async (check: string, result: Promise<CheckResult>, need?: 'not with a key') => ({
     check,
-    ...(await finding.catch((error) => toFinding(error, hasKey && need !== undefined))),
+    ...(await result.catch((error) => toCheckResult(error, hasKey && need !== undefined))),
   })
   const examined = examineNetwork(io)
-  const network = examined.then((findings) => findings.network)
-  const clock = examined.then((findings) => findings.clock)
+  const network = examined.then((results) => results.network)
+  const clock = examined.then((results) => results.clock)
   const folders = run('folders', examineDirectories(io), 'not with a key')
   const lock = folders.then(() => examineLock(io))
-  const diagnoses = await Promise.all([
+  const results = await Promise.all([
     run('configuration', examineConfiguration(io)),
     folders,
     run('credential store', examineStore(io), 'not with a key'),
@@ -51,7 +51,7 @@ export async function examineSetup(outer: Io): Promise<Diagnosis[]> {
     run('direct DNS', examineDirectDns(io)),
   ])
   interrupts.signal.throwIfAborted()
-  return diagnoses
+  return results
 }
 
 /**
@@ -60,9 +60,9 @@ export async function examineSetup(outer: Io): Promise<Diagnosis[]> {
  *
  * @throws the error, if it is a bug or an interrupt
  */
-function toFinding(error: unknown, isOptional: boolean): Finding {
+function toCheckResult(error: unknown, isOptional: boolean): CheckResult {
   if (!(error instanceof CliError) || error instanceof InterruptedError) throw error
   return isOptional && error.exit !== Exit.usage
-    ? warningFinding(`${error.message}; MAILCLAIM_API_KEY works without it`, error.hint)
-    : problemFinding(error)
+    ? warningResult(`${error.message}; MAILCLAIM_API_KEY works without it`, error.hint)
+    : problemResult(error)
 }

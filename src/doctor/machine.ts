@@ -11,10 +11,10 @@ import { removeDurable, writeDurable } from '../storage/atomic-file.ts'
 import { withLock } from '../storage/lock.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
-import { type Finding, okFinding, skippedFinding, warningFinding } from './finding.ts'
+import { type CheckResult, okResult, skippedResult, warningResult } from './check-result.ts'
 
 /** Checks that the configuration is valid, and has the base URL and the client id or API key that requests need. */
-export async function examineConfiguration(io: Io): Promise<Finding> {
+export async function examineConfiguration(io: Io): Promise<CheckResult> {
   const { settings } = io
   if (settings.configProblem !== undefined) throw settings.configProblem
   const base = getBaseUrl(settings)
@@ -23,11 +23,11 @@ export async function examineConfiguration(io: Io): Promise<Finding> {
   if (!hasKey) getClientId(settings)
   const at = `profile ${settings.profile.value} at ${base.href.replace(/\/+$/, '')}`
   const file = configPath(io)
-  return okFinding(existsSync(file) ? `${at} (${file})` : `${at}; no settings are saved yet`)
+  return okResult(existsSync(file) ? `${at} (${file})` : `${at}; no settings are saved yet`)
 }
 
 /** Checks that only this user can access the config and state directories; creates missing ones, as a sign-in does. */
-export async function examineDirectories(io: Io): Promise<Finding> {
+export async function examineDirectories(io: Io): Promise<CheckResult> {
   const { config, state } = io.directories
   const tops = [config, state]
   for (const directory of tops) {
@@ -41,29 +41,29 @@ export async function examineDirectories(io: Io): Promise<Finding> {
   // Check the two directories only: without access to a directory, nobody reaches the files in it.
   const exposed = tops.filter(isExposed)
   if (exposed.length > 0)
-    return warningFinding(
+    return warningResult(
       `other users of this machine may have access to ${exposed.join(', ')}`,
       `chmod -R go= ${exposed.map((path) => shellQuote(path, io.platform)).join(' ')}`,
     )
   const others = io.platform === 'win32' ? "others aren't looked at on Windows; " : 'only '
-  return okFinding(`${others}you can write to ${config} and ${state}`)
+  return okResult(`${others}you can write to ${config} and ${state}`)
 }
 
 /** Checks the credential store of the session, or of the next sign-in if there is none, by saving and deleting a test secret. */
-export async function examineStore(io: Io): Promise<Finding> {
+export async function examineStore(io: Io): Promise<CheckResult> {
   const profile = io.settings.profile.value
   // `examineSession` reads the session from etcd, so there is no credential store to check.
-  if (usesSharedStore(io.settings)) return skippedFinding('the session is in etcd')
+  if (usesSharedStore(io.settings)) return skippedResult('the session is in etcd')
   const store = readSessionIfAny(profileFiles(io, profile))?.store ?? settingValue('store', io.settings)
-  if (store === 'file') return okFinding('secrets are kept in a file, as configured')
+  if (store === 'file') return okResult('secrets are kept in a file, as configured')
   await proveKeychain(io, profile)
-  return okFinding("the system's keychain can save, read and delete a secret")
+  return okResult("the system's keychain can save, read and delete a secret")
 }
 
 /** Checks that file locks exclude each other in the state directory: some network file systems ignore locks. */
-export async function examineLock(io: Io): Promise<Finding> {
+export async function examineLock(io: Io): Promise<CheckResult> {
   const { state } = io.directories
-  if (!existsSync(state)) return skippedFinding('there is no folder for it')
+  if (!existsSync(state)) return skippedResult('there is no folder for it')
   const path = join(state, 'doctor.lock')
   const excludes = await withLock(path, io, { timeoutMs: 1500 }, () =>
     withLock(path, io, { timeoutMs: 0 }, async () => false).catch(
@@ -73,7 +73,7 @@ export async function examineLock(io: Io): Promise<Finding> {
   // Deleting a lock file lets two processes lock different files of that name. That is harmless for this test lock, which protects
   // nothing, so delete its file; real lock files stay.
   rmSync(path, { force: true })
-  if (excludes) return okFinding('only one command at a time can refresh the session')
+  if (excludes) return okResult('only one command at a time can refresh the session')
   const message = `locks in ${state} don't work, as on some network file systems`
   const hint = 'set MAILCLAIM_STATE_DIR to a directory on a local disk'
   throw new CliError('store_unavailable', message, { hint })
@@ -83,12 +83,12 @@ export async function examineLock(io: Io): Promise<Finding> {
  * Checks that commands have a credential to send. Only the service knows whether the credential is still valid, so that is not
  * checked.
  */
-export async function examineSession(io: Io): Promise<Finding> {
+export async function examineSession(io: Io): Promise<CheckResult> {
   const { state, inForce, problem } = await describeSession(io)
   if (problem !== undefined) throw problem
   if (inForce === 'MAILCLAIM_API_KEY')
-    return okFinding('using MAILCLAIM_API_KEY; to try it: mailclaim auth status --online')
-  if (inForce === 'stored API key') return okFinding('signed in with a stored API key')
-  if (state === 'refreshing') return okFinding('signed in; another command is refreshing the access token')
-  return okFinding(state === 'active' ? 'signed in' : 'signed in; the next command renews the access token')
+    return okResult('using MAILCLAIM_API_KEY; to try it: mailclaim auth status --online')
+  if (inForce === 'stored API key') return okResult('signed in with a stored API key')
+  if (state === 'refreshing') return okResult('signed in; another command is refreshing the access token')
+  return okResult(state === 'active' ? 'signed in' : 'signed in; the next command renews the access token')
 }

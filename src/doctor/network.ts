@@ -7,7 +7,7 @@ import { maskUserInfo } from '../settings/addresses.ts'
 import { getBaseUrl } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
-import { type Finding, okFinding, problemFinding, skippedFinding, warningFinding } from './finding.ts'
+import { type CheckResult, okResult, problemResult, skippedResult, warningResult } from './check-result.ts'
 
 /** Maximum milliseconds to wait for the service's response. */
 const RESPONSE_TIMEOUT_MS = 7000
@@ -18,14 +18,14 @@ const MAX_SKEW_MS = 30_000
  * Sends one request without a credential to the base URL. Any response proves that name resolution, routing, TLS and the proxy
  * work, and its Date header shows whether the clocks of this machine and the service agree.
  */
-export async function examineNetwork(io: Io): Promise<{ network: Finding; clock: Finding }> {
+export async function examineNetwork(io: Io): Promise<{ network: CheckResult; clock: CheckResult }> {
   const { clock, environment } = io
   let base: URL
   try {
     base = getBaseUrl(io.settings)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
-    const nothing = skippedFinding('there is no valid base URL')
+    const nothing = skippedResult('there is no valid base URL')
     return { network: nothing, clock: nothing }
   }
   const proxy = proxyUrlFor(base, environment)
@@ -45,24 +45,24 @@ export async function examineNetwork(io: Io): Promise<{ network: Finding; clock:
     const responds = `${base.origin} responds in ${Math.round(ms)} ms${status}${via}`
     const unchecked = 'its certificate is not checked (NODE_TLS_REJECT_UNAUTHORIZED=0)'
     const network = environment.tlsUnchecked
-      ? warningFinding(`${responds}; ${unchecked}`, 'unset NODE_TLS_REJECT_UNAUTHORIZED')
-      : okFinding(responds)
+      ? warningResult(`${responds}; ${unchecked}`, 'unset NODE_TLS_REJECT_UNAUTHORIZED')
+      : okResult(responds)
     return { network, clock: compareClocks(response.headers['date'], started.wall + ms / 2) }
   } catch (error) {
     if (!(error instanceof TransportError)) throw error
     return {
-      network: problemFinding(noResponseError(error, base, 'GET')),
-      clock: skippedFinding('the service did not answer'),
+      network: problemResult(noResponseError(error, base, 'GET')),
+      clock: skippedResult('the service did not answer'),
     }
   }
 }
 
-function compareClocks(date: string | undefined, localTime: number): Finding {
+function compareClocks(date: string | undefined, localTime: number): CheckResult {
   const skew = localTime - Date.parse(date ?? '')
-  if (Number.isNaN(skew)) return skippedFinding('the service sent no valid Date header')
-  if (Math.abs(skew) <= MAX_SKEW_MS) return okFinding('this machine and the service agree on the time')
+  if (Number.isNaN(skew)) return skippedResult('the service sent no valid Date header')
+  if (Math.abs(skew) <= MAX_SKEW_MS) return okResult('this machine and the service agree on the time')
   const by = formatDuration(Math.abs(skew) / 1000)
-  return warningFinding(
+  return warningResult(
     `this machine is ${by} ${skew > 0 ? 'ahead of' : 'behind'} the service`,
     'set the clock, preferably with NTP: otherwise tokens seem to expire too early or too late',
   )

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { saveClaim } from '../../src/claims/ledger.ts'
-import { everyCommand } from '../../src/commands/definition.ts'
+import { walkCommands } from '../../src/commands/definition.ts'
 import { tree } from '../../src/commands/tree.ts'
 import { SETTING_KEYS, settingName } from '../../src/settings/table.ts'
 import { createIo } from '../../src/terminal/io.ts'
@@ -83,7 +83,7 @@ test('completion offers the domains that this machine remembers for the given pr
 test('completion prints nothing on stderr, and one candidate per line, each starting with the typed word', async () => {
   const word = fc.oneof(
     fc.constantFrom('', '-', '--', '--json', '--format', '--format=', '--profile', 'help', '../x'),
-    fc.constantFrom(...[...everyCommand(tree)].flatMap(({ words }) => words)),
+    fc.constantFrom(...[...walkCommands(tree)].flatMap(({ path }) => path)),
     fc.string({ unit: 'binary', maxLength: 12 }).filter((text) => !text.includes(' ')),
   )
   const context = createFakeContext()

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { everyCommand } from '../../src/commands/definition.ts'
+import { walkCommands } from '../../src/commands/definition.ts'
 import { tree } from '../../src/commands/tree.ts'
 import { TransportError } from '../../src/context.ts'
 import { createFakeContext, jsonResponse } from '../fake-context.ts'
@@ -15,7 +15,7 @@ interface Event {
 const KEYS = ['event', 'at', 'claim', 'earlier', 'report', 'import', 'error', 'url']
 
 async function definedFor(command: string) {
-  const found = [...everyCommand(tree)].find(({ words }) => words.join(' ') === command)
+  const found = [...walkCommands(tree)].find(({ path }) => path.join(' ') === command)
   return Object.keys((await found?.leaf.load())?.events ?? {})
 }
 

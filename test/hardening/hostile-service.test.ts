@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { errorCodesOf } from '../../src/commands/commands.ts'
-import { everyCommand } from '../../src/commands/definition.ts'
+import { listErrorCodes } from '../../src/commands/commands.ts'
+import { walkCommands } from '../../src/commands/definition.ts'
 import { tree } from '../../src/commands/tree.ts'
 import { type HttpResponse, TransportError } from '../../src/context.ts'
 import { ERRORS } from '../../src/errors.ts'
@@ -95,10 +95,10 @@ const world = () =>
 async function expectPromised(ran: Ran): Promise<void> {
   expectCalmFailure(ran)
   expect(ran.stdout + ran.stderr).not.toContain(KEY)
-  const [command] = [...everyCommand(tree)].filter(
-    ({ words }) => words.join(' ') === ran.words.slice(0, words.length).join(' '),
+  const [command] = [...walkCommands(tree)].filter(
+    ({ path }) => path.join(' ') === ran.words.slice(0, path.length).join(' '),
   )
-  const errors = command === undefined ? [] : errorCodesOf(await command.leaf.load())
+  const errors = command === undefined ? [] : listErrorCodes(await command.leaf.load())
   expect([0, ...errors.map((code) => ERRORS[code][1])], ran.words.join(' ')).toContain(ran.code)
 }
 

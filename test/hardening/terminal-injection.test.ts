@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { everyCommand } from '../../src/commands/definition.ts'
+import { walkCommands } from '../../src/commands/definition.ts'
 import { tree } from '../../src/commands/tree.ts'
 import { DnsTransportError } from '../../src/context.ts'
 import { createFakeContext, type FakeContext, jsonResponse, textResponse } from '../fake-context.ts'
@@ -173,7 +173,7 @@ function strangeLines({ stderr }: FakeContext): string[] {
 
 test('every command of the command tree is in the table of those attacked with hostile text', () => {
   const attacked = COMMANDS.map(([, line]) => `${line} `)
-  const names = [...everyCommand(tree)].map(({ words }) => `${words.join(' ')} `)
+  const names = [...walkCommands(tree)].map(({ path }) => `${path.join(' ')} `)
   expect(names.filter((name) => !attacked.some((line) => line.startsWith(name)))).toEqual([])
 })
 

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
-import { everyCommand } from '../../src/commands/definition.ts'
+import { walkCommands } from '../../src/commands/definition.ts'
 import { tree } from '../../src/commands/tree.ts'
 import type { Sandbox } from '../../src/sandbox/sandbox.ts'
 import { createFakeDns } from '../dns/fake-dns.ts'
@@ -14,7 +14,7 @@ import { createWorld } from './built-program.ts'
 
 const schemas = readSchemas(SCHEMAS)
 const FORMATS = ['json', 'jsonl'] as const
-const NAMES = [...everyCommand(tree)].map(({ words }) => words.join(' '))
+const NAMES = [...walkCommands(tree)].map(({ path }) => path.join(' '))
 
 /** Exit code and output of a command. */
 interface Ended {
@@ -185,7 +185,7 @@ test.each(['claim', ...['create', 'record', 'check', 'verify', 'watch'].map((wor
 )
 
 test.each(NAMES)('the JSON output of mailclaim %s without a configuration is valid', async (name) => {
-  const definition = await [...everyCommand(tree)].find(({ words }) => words.join(' ') === name)?.leaf.load()
+  const definition = await [...walkCommands(tree)].find(({ path }) => path.join(' ') === name)?.leaf.load()
   const given = (definition?.arguments ?? []).map(() => 'example')
   const stays = name === 'sandbox' ? ['--exit-with-stdin'] : []
   const words = [...name.split(' '), ...given, ...stays, '--json']

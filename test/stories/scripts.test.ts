@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { everyCommand } from '../../src/commands/definition.ts'
+import { walkCommands } from '../../src/commands/definition.ts'
 import { tree } from '../../src/commands/tree.ts'
 import { posixQuote } from '../../src/shell-quote.ts'
 import { needs } from '../requirements.ts'
@@ -116,11 +116,11 @@ describe.runIf(needs('posix'))('the ends of a pipe', () => {
       sandbox: ['--exit-with-stdin'],
     }
     const lines = await Promise.all(
-      [...everyCommand(tree)].map(async ({ words, leaf }) => {
+      [...walkCommands(tree)].map(async ({ path, leaf }) => {
         const { arguments: taken = [], options = [] } = await leaf.load()
-        const line = ['mailclaim', ...words, ...taken.map(() => 'one.example')].join(' ')
+        const line = ['mailclaim', ...path, ...taken.map(() => 'one.example')].join(' ')
         const time = options.some(({ flags }) => flags.startsWith('--timeout')) ? '--timeout 1' : ''
-        return (own[words.join(' ')] ?? [time]).map(
+        return (own[path.join(' ')] ?? [time]).map(
           (more) => `timeout 20 ${line} ${more}; echo "$? ${line}" >>ends`,
         )
       }),

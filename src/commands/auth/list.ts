@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import type { Column } from '../../terminal/columns.ts'
 import type { Io } from '../../terminal/io.ts'
 import { defineCommand } from '../definition.ts'
-import { printPages } from '../lists.ts'
+import { printLocalList } from '../lists.ts'
 
 const COLUMNS: readonly Column[] = [
   { field: 'profile', kind: 'id' },
@@ -36,7 +36,7 @@ export const command = defineCommand({
         base_url: settings.config.profiles[profile]?.base_url ?? null,
       })),
     )
-    await printPages([items], COLUMNS, 'no profiles', io)
+    await printLocalList([items], COLUMNS, 'no profiles', io)
   },
 })
 

@@ -4,7 +4,7 @@ import { CHECK_REPORT_FIELDS, type CheckReportJson, toReportJson } from '../../d
 import { usageError } from '../../errors.ts'
 import { type Column, type Item, summarizeValues } from '../../terminal/columns.ts'
 import { startDeadline } from '../../timeout.ts'
-import { defineCommand, PUBLIC_RESOLVERS, timeoutOption } from '../definition.ts'
+import { defineCommand, PUBLIC_RESOLVERS_OPTION, timeoutOption } from '../definition.ts'
 
 const reportOf = (item: Item) => item as unknown as CheckReportJson
 
@@ -57,7 +57,7 @@ export const command = defineCommand({
       default: String(DEFAULT_WAIT_SECONDS),
       needs: '--wait',
     }),
-    PUBLIC_RESOLVERS,
+    PUBLIC_RESOLVERS_OPTION,
     ...BATCH_OPTIONS,
   ],
   output: {

@@ -35,7 +35,7 @@ export const CREATE_OPTIONS = [
  * @param name the domain in A-label form (RFC 5890)
  * @param region the region in the domain's line of a list; overrides `--region`
  */
-export function claimRequest(
+export function createClaimRequest(
   name: string,
   flags: OptionValues<typeof CREATE_OPTIONS>,
   region: string | undefined = flags.region,

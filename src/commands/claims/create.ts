@@ -2,7 +2,7 @@ import { CLAIM_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
 import { BATCH_OPTIONS, isBatch } from '../../claims/definition.ts'
 import { CLAIM_FIELDS } from '../../service/types.ts'
 import { defineCommand } from '../definition.ts'
-import { askForDomain, CREATE_OPTIONS, claimRequest } from './create-options.ts'
+import { askForDomain, CREATE_OPTIONS, createClaimRequest } from './create-options.ts'
 
 export const command = defineCommand({
   description: 'Starts a claim to a domain that another team has verified, and prints the TXT record.',
@@ -16,10 +16,10 @@ export const command = defineCommand({
   output: { schema: 'claim', fields: [...CLAIM_FIELDS, ...ERROR_FIELDS], columns: CLAIM_COLUMNS },
   errors: ['record_missing', 'claim_superseded', 'several'],
   account: 'signed_in',
-  changes: true,
+  toleratesClosedPipe: true,
   async run({ arguments: domains, options }, io) {
     const { createAndPrintClaim, createSeveralClaims } = await import('../../claims/create.ts')
-    const requestFor = (name: string, region?: string) => claimRequest(name, options, region)
+    const requestFor = (name: string, region?: string) => createClaimRequest(name, options, region)
     if (isBatch(domains, options)) return createSeveralClaims(domains, options, requestFor, io)
     await createAndPrintClaim(domains[0] ?? (await askForDomain(io)), requestFor, io)
   },

@@ -5,7 +5,7 @@ import { limitConcurrency } from '../../limiter.ts'
 import { CLAIM_FIELDS, type DomainClaim } from '../../service/types.ts'
 import type { Io } from '../../terminal/io.ts'
 import { defineCommand } from '../definition.ts'
-import { printPages } from '../lists.ts'
+import { printLocalList } from '../lists.ts'
 
 /** Number of claims that are refreshed and printed together. */
 const PAGE_SIZE = 100
@@ -39,7 +39,7 @@ export const command = defineCommand({
       }
     }
     const nothing = `No claims are known ${describeLedger(io)}.`
-    await printPages(pages(), CLAIM_LIST_COLUMNS, nothing, io)
+    await printLocalList(pages(), CLAIM_LIST_COLUMNS, nothing, io)
     if (entries.length === 0 && !io.settings.quiet)
       await io.hint('start one with: mailclaim claims create <domain>')
     if (refresher?.failure() !== undefined) throw refresher.failure()

@@ -3,14 +3,14 @@ import { BATCH_OPTIONS, isBatch } from '../../claims/definition.ts'
 import type { ClaimReader, KnownClaim } from '../../claims/load.ts'
 import type { Io } from '../../terminal/io.ts'
 import { isHumanView } from '../../terminal/output.ts'
-import { CLAIM_ARGUMENTS, defineCommand } from '../definition.ts'
+import { CLAIMS_ARGUMENT, defineCommand } from '../definition.ts'
 
 /** Fields of a record in JSON. */
 const RECORD_FIELDS = ['type', 'name', 'value', 'ttl'] as const
 
 export const command = defineCommand({
   description: 'Prints the TXT record that proves ownership, as it has to be added to DNS.',
-  arguments: [CLAIM_ARGUMENTS],
+  arguments: [CLAIMS_ARGUMENT],
   options: BATCH_OPTIONS,
   output: {
     schema: 'record',

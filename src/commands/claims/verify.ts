@@ -1,17 +1,17 @@
 import { BATCH_OPTIONS, VERIFY_EVENTS } from '../../claims/definition.ts'
 import { startDeadline } from '../../timeout.ts'
-import { CLAIM_ARGUMENTS, defineCommand, PUBLIC_RESOLVERS } from '../definition.ts'
-import { WATCH_OPTIONS, WATCH_OUTPUT, workOnClaims } from './watch.ts'
+import { CLAIMS_ARGUMENT, defineCommand, PUBLIC_RESOLVERS_OPTION } from '../definition.ts'
+import { verifyOrFollowClaims, WATCH_OPTIONS, WATCH_OUTPUT } from './watch.ts'
 
 export const command = defineCommand({
   description:
     'Checks DNS, then asks the service to verify the claim, unless the record is missing; to wait for the record, use claim or claims check --wait.',
-  arguments: [CLAIM_ARGUMENTS],
+  arguments: [CLAIMS_ARGUMENT],
   options: [
-    { flags: '--no-check', description: "don't check DNS first", conflicts: [PUBLIC_RESOLVERS.flags] },
+    { flags: '--no-check', description: "don't check DNS first", conflicts: [PUBLIC_RESOLVERS_OPTION.flags] },
     { flags: '--wait', description: 'follow the claim until it ends, as claims watch does' },
     ...WATCH_OPTIONS.map((option) => ({ ...option, needs: '--wait' })),
-    PUBLIC_RESOLVERS,
+    PUBLIC_RESOLVERS_OPTION,
     ...BATCH_OPTIONS,
   ],
   events: VERIFY_EVENTS,
@@ -23,13 +23,13 @@ export const command = defineCommand({
   output: WATCH_OUTPUT,
   errors: ['claim', 'check', 'follow', 'several'],
   account: 'signed_in',
-  changes: true,
+  toleratesClosedPipe: true,
   async run({ arguments: domains, options }, io) {
     const { wait = false, check = true, publicResolvers, throughBlocked } = options
     const deadline = startDeadline(options, io.clock)
     const verify = { deadline, wait, check, publicResolvers, throughBlocked }
     const { checkAndVerify } = await import('../../claims/workflow.ts')
-    const claim = await workOnClaims(domains, options, verify, checkAndVerify, io)
+    const claim = await verifyOrFollowClaims(domains, options, verify, checkAndVerify, io)
     if (!wait && claim !== undefined && claim.status !== 'completed' && !io.settings.quiet)
       await io.hint(`to follow it: mailclaim claims watch${domains.map((domain) => ` ${domain}`)}`)
   },

@@ -6,9 +6,9 @@ import type { OptionDefinition } from '../../settings/option.ts'
 import type { Io } from '../../terminal/io.ts'
 import { startDeadline } from '../../timeout.ts'
 import {
-  CLAIM_ARGUMENTS,
+  CLAIMS_ARGUMENT,
   defineCommand,
-  eventFields,
+  listEventFields,
   type OutputDefinition,
   timeoutOption,
 } from '../definition.ts'
@@ -25,12 +25,12 @@ export const WATCH_OUTPUT: OutputDefinition = {
   lineSchema: 'event',
   fields: [...CLAIM_FIELDS, ...ERROR_FIELDS],
   columns: CLAIM_COLUMNS,
-  events: [...eventFields({ claim: CLAIM_FIELDS }), ...ERROR_FIELDS],
+  events: [...listEventFields({ claim: CLAIM_FIELDS }), ...ERROR_FIELDS],
 }
 
 export const command = defineCommand({
   description: 'Follows a claim until it is completed, blocked or ended.',
-  arguments: [CLAIM_ARGUMENTS],
+  arguments: [CLAIMS_ARGUMENT],
   options: [...WATCH_OPTIONS, ...BATCH_OPTIONS],
   events: WATCH_EVENTS,
   examples: {
@@ -44,7 +44,7 @@ export const command = defineCommand({
   async run({ arguments: domains, options }, io) {
     const watch = { deadline: startDeadline(options, io.clock), throughBlocked: options.throughBlocked }
     const { followClaim } = await import('../../claims/workflow.ts')
-    await workOnClaims(domains, options, watch, followClaim, io)
+    await verifyOrFollowClaims(domains, options, watch, followClaim, io)
   },
 })
 
@@ -56,7 +56,7 @@ export const command = defineCommand({
  * @returns the final state of a single claim; undefined for several
  * @throws CliError the reason why the claim isn't completed, or the most severe error of several claims
  */
-export async function workOnClaims(
+export async function verifyOrFollowClaims(
   domains: readonly string[],
   flags: BatchOptions,
   options: ClaimOptions,

@@ -2,7 +2,7 @@ import { formatServiceTimestamp } from '../../service/timestamps.ts'
 import { GRANT_FIELDS, type Grant } from '../../service/types.ts'
 import { type Column, plainText } from '../../terminal/columns.ts'
 import { defineCommand } from '../definition.ts'
-import { listOptions, printList } from '../lists.ts'
+import { createPagingOptions, printServiceList } from '../lists.ts'
 
 /** Whether a grant is revoked: either field may be set (service interface, section 3.2). */
 function isRevoked(grant: Grant): boolean {
@@ -39,7 +39,7 @@ export const command = defineCommand({
       choices: ['active', 'revoked'],
       filter: true,
     },
-    ...listOptions('all'),
+    ...createPagingOptions('all'),
   ],
   examples: {
     'mailclaim grants list': 'all grants',
@@ -51,7 +51,7 @@ export const command = defineCommand({
   account: 'signed_in',
   async run({ options }, io) {
     const { state } = options
-    await printList(
+    await printServiceList(
       {
         fetcher: (lists, client) => lists.createGrantFetcher(client),
         filter: state === undefined ? undefined : (grant) => isRevoked(grant) === (state === 'revoked'),

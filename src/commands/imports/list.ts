@@ -1,7 +1,7 @@
 import { IMPORT_LIST_COLUMNS } from '../../imports/columns.ts'
 import { IMPORT_FIELDS, IMPORT_STATUSES } from '../../service/types.ts'
 import { defineCommand } from '../definition.ts'
-import { listOptions, printList } from '../lists.ts'
+import { createPagingOptions, printServiceList } from '../lists.ts'
 
 /** Default `limit` of the service for imports (service interface, section 8). */
 const DEFAULT_LIMIT = 10
@@ -15,7 +15,7 @@ export const command = defineCommand({
       choices: IMPORT_STATUSES,
       filter: true,
     },
-    ...listOptions(String(DEFAULT_LIMIT)),
+    ...createPagingOptions(String(DEFAULT_LIMIT)),
   ],
   examples: {
     'mailclaim imports list': 'the first ten',
@@ -32,7 +32,7 @@ export const command = defineCommand({
   account: 'signed_in',
   async run({ options }, io) {
     const { status } = options
-    await printList(
+    await printServiceList(
       {
         fetcher: (lists, client) => lists.createImportFetcher(client, status),
         defaultLimit: DEFAULT_LIMIT,

@@ -5,24 +5,24 @@ import {
   type ArgumentDefinition,
   type CommandDefinition,
   type CommandLeaf,
-  knownFields,
+  listSelectableFields,
   type OutputDefinition,
 } from './definition.ts'
 
 /** Texts of the program's own help. */
-export const PROGRAM = {
+export const ROOT_HELP = {
   description: "Claim a domain that another team verified, and see why a claim isn't verifying.",
   version: 'print the version',
   help: 'show this help',
 } as const
 
 /** Loads a command's definition, and adds the options of the settings that only this command takes, such as `login --issuer`. */
-export async function loadCommand(
-  words: readonly string[],
+export async function loadDefinition(
+  path: readonly string[],
   { load }: CommandLeaf,
 ): Promise<CommandDefinition> {
   const definition = await load()
-  return { ...definition, options: [...settingOptions(words.join(' ')), ...(definition.options ?? [])] }
+  return { ...definition, options: [...settingOptions(path.join(' ')), ...(definition.options ?? [])] }
 }
 
 /** Returns the options that set settings. @param command a command's path; without it, the options that every command takes */
@@ -44,11 +44,11 @@ function settingOptions(command?: string): OptionDefinition[] {
 }
 
 /** Returns the options that every command takes. @param definition the command whose formats and fields help and completion show */
-export function globalOptions(definition?: CommandDefinition): readonly OptionDefinition[] {
+export function createGlobalOptions(definition?: CommandDefinition): readonly OptionDefinition[] {
   const { fields } = GLOBAL_OPTIONS
   const own = {
     format: formatOption(definition?.output),
-    fields: definition ? { ...fields, completion: knownFields(definition.output) } : fields,
+    fields: definition ? { ...fields, completion: listSelectableFields(definition.output) } : fields,
   }
   return [...settingOptions(), ...Object.values({ ...GLOBAL_OPTIONS, ...own })]
 }
@@ -62,17 +62,17 @@ function formatOption({ formats = [], usualFormat }: Partial<OutputDefinition> =
 }
 
 /** Returns the options in a command's help: its own, and `--format` if the command has additional formats. */
-export function shownOptions({ options = [], output }: CommandDefinition): OptionDefinition[] {
+export function listHelpOptions({ options = [], output }: CommandDefinition): OptionDefinition[] {
   return [...options, ...(output.formats === undefined ? [] : [formatOption(output)])]
 }
 
 /** Returns an argument's description for help, with a note if the command prompts for it. */
-export function argumentText({ description, asked }: ArgumentDefinition): string {
+export function formatArgumentHelp({ description, asked }: ArgumentDefinition): string {
   return asked ? `${description}; asked for on a terminal` : description
 }
 
 /** Returns an option's or setting's description for help, with its choices, requirements and default. */
-export function optionText(option: Omit<OptionDefinition, 'flags'>): string {
+export function formatOptionHelp(option: Omit<OptionDefinition, 'flags'>): string {
   const { description, choices = [], repeatable, needs, default: value } = option
   const notes = [
     ...(choices.every((choice) => description.includes(choice)) ? [] : [choices.join(', ')]),
