@@ -9,7 +9,7 @@ import { oauthError } from './errors.ts'
  *
  * @param endpoint the authorization endpoint; its own query is kept
  * @param parameters query parameters by name; undefined values are left out
- * @throws CliError `authorization_endpoint_unusable`, exit 3
+ * @throws CliError `authorization_endpoint_unusable`, exit 3, unless `endpoint` is https (or http on loopback) without a user name
  */
 export function buildAuthorizationUrl(
   endpoint: string,
@@ -30,11 +30,11 @@ export function buildAuthorizationUrl(
   return url
 }
 
-/** A redirect that ends the sign-in: parameters with a code, or the service's error as an exception (RFC 6749 section 4.1.2.1). */
+/** A valid redirect: parameters with a code, or the service's OAuth error as an exception (RFC 6749 sections 4.1.2 and 4.1.2.1). */
 export type AuthorizationResponse = URLSearchParams | CliError
 
 /**
- * Validates the parameters of a redirect: state, issuer (RFC 9207 section 2.4), and a single code or error.
+ * Validates the parameters of a redirect: state, issuer (RFC 9207 section 2.4), and exactly one code or error.
  *
  * @param state the state of this sign-in's authorization request
  * @returns the authorization response, or, as a string, the reason why the redirect is refused
@@ -49,7 +49,7 @@ export function validateRedirect(
   const answers = ['code', 'error'].flatMap((name) => parameters.getAll(name))
   if (answers.length !== 1) return `it has ${answers.length === 0 ? 'no code' : 'more than one answer'}`
   const iss = parameters.get('iss')
-  // Issuers that differ only in a trailing slash are treated as equal, because some services add or drop the slash.
+  // Treat issuers that differ only in a trailing slash as equal, because some services add or drop the slash.
   const isSameIssuer = iss?.replace(/\/+$/, '') === server.issuer.replace(/\/+$/, '')
   if (iss !== null && !isSameIssuer)
     return `it comes from the issuer ${clip(iss, 200)} instead of ${server.issuer} (--issuer)`

@@ -18,8 +18,8 @@ interface CallbackServerOptions {
   readonly target: RedirectTarget
   readonly state: string
   /**
-   * Receives the parameters of each redirect with the right state until one is accepted. The browser waits for `respond`, which is
-   * called after the code exchange.
+   * Called with the parameters of each redirect that has the right state, until one is accepted. `respond` is called later, after
+   * the code exchange, with the page for the waiting browser.
    *
    * @returns why the redirect is refused; undefined if it is accepted
    */
@@ -38,23 +38,23 @@ export function notSignedInPage(error: unknown): CallbackPage {
 }
 
 /**
- * Starts the HTTP server that receives the redirect (RFC 8252 section 7.3). Other programs, web pages in the browser and other
- * users of the machine can connect too. So method, path, Host and state are checked before anything else; a request that fails a
- * check gets an error page, and the sign-in keeps waiting.
+ * Starts the HTTP server that receives the redirect (RFC 8252 section 7.3). Other programs, web pages and other users of the
+ * machine can send requests too. So method, path, Host and state are checked first; a request that fails a check gets an error
+ * page, and the sign-in keeps waiting.
  *
  * @returns the redirect URI with the actual port, and a function that stops the server
- * @throws CliError `cannot_listen`, exit 1
+ * @throws CliError `cannot_listen`, exit 1, for example if the port is in use
  */
 export async function startCallbackServer({ target, state, receive }: CallbackServerOptions) {
   const servers: Server[] = []
   /** Query of the accepted redirect; undefined until a redirect is accepted. */
   let taken: string | undefined
-  /** Requests with the accepted redirect that wait for the final page. */
+  /** Responses to requests with the accepted redirect, held until the code exchange has ended. */
   const waiting: ServerResponse[] = []
   let final: CallbackPage | undefined
   let authority = ''
 
-  /** Returns the page for a request; undefined if the browser has to wait until the code exchange ends. */
+  /** Returns the page for a request; undefined if the browser has to wait until the code exchange has ended. */
   function examine(request: IncomingMessage, response: ServerResponse): CallbackPage | undefined {
     const refuse = (status: number, title: string, why = '') => {
       const text = `${why} The sign-in in your terminal is still waiting for the right answer.`
@@ -62,15 +62,15 @@ export async function startCallbackServer({ target, state, receive }: CallbackSe
     }
     if (request.method !== 'GET') return refuse(405, 'Not allowed')
     const [path, ...query] = (request.url ?? '').split('?')
-    // Only a request target in origin form begins with the path (RFC 9112 section 3.2.1), so this also refuses the absolute form,
-    // `http://…`.
+    // Only a request target in origin form begins with the path (RFC 9112 section 3.2.1), so this check also refuses the absolute
+    // form, `http://…`.
     if (path !== target.path) return refuse(404, 'Nothing here')
     const [host, ...hosts] = request.headersDistinct['host'] ?? []
-    // Node uses the first of two Host headers, so a second one, which RFC 9112 section 3.2 forbids, has to be refused here.
+    // Refuse a second Host header, which RFC 9112 section 3.2 forbids: Node would silently use the first.
     if (host?.toLowerCase() !== authority || hosts.length > 0)
       return refuse(421, 'Wrong address', 'Copy the address of this page, and paste it into your terminal.')
     const { purpose, 'sec-purpose': secPurpose, 'x-moz': moz } = request.headers
-    // A prefetching browser may never show the page, so a prefetch must not use up the code.
+    // Refuse a prefetch: it would use up the code, although the browser may never show the page.
     if (/prefetch|prerender/i.test(`${purpose} ${secPurpose} ${moz}`)) return refuse(503, 'Not loaded ahead')
     const search = query.join('?')
     const parameters = new URLSearchParams(search)
@@ -104,7 +104,7 @@ export async function startCallbackServer({ target, state, receive }: CallbackSe
 
   async function close(): Promise<void> {
     const closed = servers.map((server) => new Promise((resolve) => server.close(resolve)))
-    // A client that never finishes its request would keep the server, and with it the process, alive, so close all connections.
+    // Close all connections: a client that never finishes its request would keep the server, and so the process, alive.
     for (const server of servers) server.closeAllConnections()
     await Promise.all(closed)
   }
@@ -113,14 +113,14 @@ export async function startCallbackServer({ target, state, receive }: CallbackSe
   try {
     const port = await open(first, target.port)
     for (const host of others) {
-      // Ignore the error of a machine without IPv6, which can't listen on ::1. But fail if another program has the port: that
-      // program would get the code.
+      // Ignore the error of a machine without IPv6, which can't listen on ::1. But fail if another program has the port, because
+      // that program could receive the code.
       await open(host, port).catch((error: NodeJS.ErrnoException) => {
         if (error.code === 'EADDRINUSE') throw error
       })
     }
     const redirectUri = target.uri ?? `http://${first}:${port}${target.path}`
-    // Take `host` from the URL: like the Host header, with which `examine` compares `authority`, it omits the default port 80.
+    // Take the host from the URL, which omits the default port 80 like the Host header that `examine` compares with `authority`.
     authority = new URL(redirectUri).host
     return { redirectUri, close }
   } catch (error) {
@@ -135,11 +135,10 @@ export async function startCallbackServer({ target, state, receive }: CallbackSe
 
 /** Sends a page; resolves when the browser has received the page or closed the connection. */
 async function sendPage(response: ServerResponse, page: CallbackPage): Promise<void> {
-  // Writing to a response whose connection was closed, for example because the tab was closed, would emit an error, so send
-  // nothing.
+  // Skip a closed connection, for example of a closed tab: writing to it would emit an error.
   if (response.destroyed) return
   const nonce = randomBytes(16).toString('base64')
-  // These headers keep the page from running scripts, loading resources, being framed, sending a Referer, or being cached.
+  // The headers keep the page from running scripts, loading resources, being framed, sending a Referer, or being cached.
   response.writeHead(page.status, {
     'content-type': 'text/html; charset=utf-8',
     'content-security-policy': `default-src 'none'; style-src 'nonce-${nonce}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,

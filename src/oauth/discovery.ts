@@ -6,17 +6,17 @@ import { isRedirect, noResponseError, redirectError } from '../service/problems.
 import { appendPath, formatUrl, isLoopback } from '../settings/addresses.ts'
 import type { Io } from '../terminal/io.ts'
 
-/** Time limit in milliseconds for the metadata request; short, because a sign-in works without metadata. */
+/** Time limit of the metadata request in milliseconds; short, because a sign-in also works without metadata. */
 const METADATA_TIMEOUT_MS = 5000
 
 /**
  * Requests the authorization server's metadata (RFC 8414). Without usable metadata, returns the default endpoints below the base
- * URL. Metadata with another issuer are ignored (RFC 8414 section 3.3), because only the user decides which issuer is trusted.
- * The token endpoint is never taken from metadata, because anyone who could change the metadata would receive refresh tokens.
+ * URL. Metadata of another issuer are ignored (RFC 8414 section 3.3). A `token_endpoint` in metadata is never used: tokens go only
+ * to the base URL, because anyone who can change the metadata could otherwise receive refresh tokens.
  *
- * @param issuer `--issuer`: the authorization server, unless the service is its own
- * @throws CliError before the browser opens: `unreachable`, exit 7, if there is no connection; `redirected`, exit 7, if the token
- *   endpoint redirects
+ * @param issuer `--issuer`; undefined if the service is its own authorization server
+ * @throws CliError before the browser opens: `unreachable` or `timeout`, exit 7, if no connection can be made; `redirected`, exit
+ *   7, if the metadata and the token endpoint both redirect
  */
 export async function discoverAuthorizationServer(
   base: URL,
@@ -32,7 +32,7 @@ export async function discoverAuthorizationServer(
     const response = await oauth.discoveryRequest(server, {
       algorithm: 'oauth2',
       [oauth.allowInsecureRequests]: isLoopback(server.hostname),
-      // The library's `fetch` is replaced by the program's HTTP transport, which has time limits and proxies and follows no
+      // Replace the library's `fetch` with the program's HTTP transport, which has time limits, supports proxies and follows no
       // redirect.
       [oauth.customFetch]: async (url, { headers }) => {
         const get = (address: URL) =>
@@ -44,7 +44,7 @@ export async function discoverAuthorizationServer(
             signal: io.interrupts.signal,
           })
         const answer = await get(new URL(url))
-        // A redirect of the metadata request alone is harmless. If the token endpoint redirects as well, the base URL is wrong and
+        // A redirect of the metadata request alone is harmless. But if the token endpoint redirects too, the base URL is wrong and
         // the code exchange would fail, so fail before the user signs in.
         if (isRedirect(answer)) {
           const token = await get(appendPath(base, '/oauth/token'))

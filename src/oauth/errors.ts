@@ -1,8 +1,8 @@
 import { CliError, ERRORS, type ErrorCode } from '../errors.ts'
 
 /**
- * Hints for the errors of RFC 6749 sections 4.1.2.1 and 5.2 and RFC 8707 section 2; undefined if only the service's message can
- * help.
+ * Hints by error code: errors of RFC 6749 sections 4.1.2.1 and 5.2 and RFC 8707 section 2, and this program's own codes. Undefined
+ * if only the service's message can help.
  */
 export const OAUTH_ERROR_HINTS = {
   access_denied: 'sign in to the service in that browser, then sign in again here and approve it',
@@ -23,19 +23,20 @@ export const OAUTH_ERROR_HINTS = {
  *
  * @param error the `error` parameter, such as `invalid_grant`
  * @param said the service's message with the `error` parameter; empty if the service sent no error
+ * @param status HTTP status of the token endpoint; undefined for an error in a redirect
  */
 export function oauthError(error: string, said: string, status?: number): CliError {
   const isLater = ['server_error', 'temporarily_unavailable', 'slow_down'].includes(error)
-  // Errors of OpenID Connect Core 1.0 section 3.1.2.6: the user has to sign in, consent or choose an account in the browser, so
-  // treat these errors like `access_denied`.
+  // Treat errors of OpenID Connect Core 1.0 section 3.1.2.6 like `access_denied`: the user has to sign in, consent or choose an
+  // account in the browser.
   const needsPrompt = /^(interaction|login|consent|account_selection)_required$/.test(error)
-  // `access_denied` is an error of the authorization endpoint (RFC 6749 section 4.1.2.1), whose text speaks of the browser. So
-  // treat it as a plain refusal if the token endpoint sends it (with a `status`).
+  // `access_denied` belongs to the authorization endpoint (RFC 6749 section 4.1.2.1), so its hint is about the browser. From the
+  // token endpoint (with a `status`), treat it as a plain refusal.
   const isKnown = Object.hasOwn(OAUTH_ERROR_HINTS, error) && !(error === 'access_denied' && status)
   const known = isKnown ? (error as keyof typeof OAUTH_ERROR_HINTS) : 'refused'
   const code = isLater ? 'service_unavailable' : needsPrompt ? 'access_denied' : known
   const message = needsPrompt ? 'the service needs you to sign in or approve there first' : ERRORS[code][2]
-  // Scripts compare the code in JSON errors, so an `error` with other characters stays in the message only.
+  // Scripts compare the code in JSON errors, so an `error` with other characters goes into the message only.
   const shownCode = /^[a-z][a-z0-9_]{1,63}$/.test(error) ? error : undefined
   const whole = said === '' ? message : `${message}: ${said}`
   return new CliError(code, whole, { shownCode, hint: OAUTH_ERROR_HINTS[code], status })

@@ -15,12 +15,12 @@ export interface LoginOptions {
   readonly resource: string | undefined
   readonly target: RedirectTarget
   readonly openBrowser: boolean
-  /** Whether text on standard input is read as a pasted redirect. */
+  /** Whether a redirect can be pasted on standard input. */
   readonly readInput: boolean
   readonly timeoutMs: number
-  /** `--issuer`: identifier of the authorization server (RFC 8414 section 2); undefined for the base URL. */
+  /** `--issuer`: identifier of the authorization server (RFC 8414 section 2); if undefined, the base URL. */
   readonly issuer: string | undefined
-  /** `--authorization-endpoint`: replaces the endpoint from metadata. */
+  /** `--authorization-endpoint`: overrides the endpoint from metadata; undefined to use that endpoint. */
   readonly authorizationEndpoint: string | undefined
 }
 
@@ -33,24 +33,24 @@ export interface LoginReporter {
   ignored(why: string): Promise<void>
 }
 
-/** A redirect that ends the sign-in, from the callback server or a paste. */
+/** A redirect that ends the sign-in, from the callback server or from a paste, or Ctrl-C within a paste. */
 interface Received {
   readonly response: AuthorizationResponse
   /** Shows a page in the browser that brought the redirect; undefined for a paste. */
   readonly respond?: ((page: CallbackPage) => Promise<void>) | undefined
 }
 
-/** Milliseconds for which a browser can reload the "signed in" page before the callback server closes. */
+/** Milliseconds for which the callback server keeps running after a sign-in, so that a browser can reload the "signed in" page. */
 const RELOAD_MS = 2000
 
 /**
- * Signs a user in: authorization code with PKCE in the browser (RFC 6749 section 4.1, RFC 7636, RFC 8252). The browser's page says
+ * Signs a user in: authorization code with PKCE in the browser (RFC 6749 section 4.1, RFC 7636, RFC 8252). The browser shows
  * "signed in" only after `exchange` has resolved, that is, after the tokens are stored.
  *
- * @param exchange turns the code into a stored session
+ * @param exchange exchanges the code and stores the session
  * @returns the result of `exchange`, and `closed`, which resolves when the callback server has stopped, up to 2 seconds later
- * @throws CliError `login_timeout`, exit 4, if no approval came in time; `cannot_listen`, exit 1; errors of the service, of
- *   discovery and of `exchange`
+ * @throws CliError `login_timeout`, exit 4, without a valid redirect in time; `cannot_listen`, exit 1; the service's OAuth error;
+ *   errors of discovery, of the authorization endpoint and of `exchange`
  */
 export async function login<T>(
   options: LoginOptions,
@@ -69,7 +69,10 @@ export async function login<T>(
     finish = resolve
   })
   let unusable: string | undefined
-  /** Ends the wait with a valid redirect or an error; returns why a redirect or paste is refused, undefined otherwise. */
+  /**
+   * Ends the wait if the answer is a valid redirect or an error. Otherwise reports why the answer is refused, and returns that
+   * reason.
+   */
   const receive = (answer: URLSearchParams | CliError | string, respond?: Received['respond']) => {
     const response =
       answer instanceof URLSearchParams ? validateRedirect(server, clientId, answer, state) : answer
@@ -78,7 +81,7 @@ export async function login<T>(
       return undefined
     }
     unusable = response
-    // A notice that can't be written, as to a closed stderr, must not end the sign-in, so ignore its error.
+    // Ignore a notice that can't be written, for example because stderr is closed: it must not end the sign-in.
     reporter.ignored(response).catch(() => {})
     return response
   }
@@ -94,8 +97,8 @@ export async function login<T>(
       client_id: clientId,
       redirect_uri: redirectUri,
       state,
-      // The URL contains only the hash of the verifier, so a thief who sees the URL and the code can't exchange the code (RFC 7636
-      // section 4.2).
+      // The URL contains only a hash of the code verifier, so a thief who sees the URL and the code can't exchange the code (RFC
+      // 7636 section 4.2).
       code_challenge: await oauth.calculatePKCECodeChallenge(codeVerifier),
       code_challenge_method: 'S256',
       scope: requestedScope,

@@ -2,35 +2,40 @@ import type { ReadStream } from 'node:tty'
 import type { Context } from '../context.ts'
 import { InterruptedError } from '../errors.ts'
 
-/** Known parts of the right redirect: its state, the issuer without a final slash, and the redirect URI's host with port. */
-type Expected = Readonly<Record<'state' | 'issuer' | 'host', string>>
+/**
+ * Known parts of this sign-in's redirect: the state, the issuer without a final slash, and the redirect URI's host with its port.
+ */
+type ExpectedRedirect = Readonly<Record<'state' | 'issuer' | 'host', string>>
 
-/** Milliseconds without input after which a paste is treated as complete. */
-const SETTLE_MS = 300
-/** Maximum number of characters of standard input kept in memory; far more than an address has. */
+/** Milliseconds without input after which a paste counts as complete. */
+const PASTE_END_MS = 300
+/** Maximum number of characters of standard input that are kept; far more than an address has. */
 const MAX_KEPT_LENGTH = 64 * 1024
-/** Matches a line of the length at which a terminal in canonical mode drops the rest: 4,095 bytes on Linux, 1,024 on macOS. */
+/**
+ * Matches a line that a terminal in canonical mode may have cut off: such terminals drop the rest of a line after 4,095 bytes
+ * (Linux) or 1,024 bytes (macOS).
+ */
 const CUT_LINE = /^(.{1022,1024}|.{4094,4096})$/gm
 /**
- * Matches a run of characters that a query may contain (RFC 3986 section 3.4), except punctuation that people put around or between
- * addresses.
+ * Matches a run of characters that a query may contain (RFC 3986 section 3.4), without `?`, quotation marks and parentheses, which
+ * mark the beginning or end of a query in pasted text.
  */
-const QUERY = /[\w.~%!$*+,;:@/=&-]+/g
+const QUERY_RUN = /[\w.~%!$*+,;:@/=&-]+/g
 /**
- * Matches the `code` or `error` of a query with its value, unless the value contains the start of another address: that address was
- * joined to one that was cut off.
+ * Matches the `code` or `error` of a query with its value. A value that contains the start of another address doesn't match: it's a
+ * cut address that runs into the next one.
  */
-const ANSWER = /(?:^|&)(?:code|error)=(?![^&]*(?:(?:code|error)=|:\/\/))[^&]+/
+const CODE_OR_ERROR = /(?:^|&)(?:code|error)=(?![^&]*(?:(?:code|error)=|:\/\/))[^&]+/
 
 /**
- * Reads pastes while a sign-in waits: over SSH, in WSL or in a container, the browser can't reach the listener, but the user can
- * copy the address at which the browser ends.
+ * Reads pasted text from standard input while a sign-in waits. Over SSH, in WSL or in a container, the browser can't reach the
+ * callback server, but the user can copy the redirect from the browser's address bar.
  *
- * A terminal in canonical mode delivers complete lines only, so the last part of a broken address would stay invisible until Enter.
- * Raw mode makes a terminal deliver that part; so raw mode is on from the first input until input pauses. On Windows raw mode stays
- * off, because the console would discard that part.
+ * A terminal in canonical mode delivers complete lines only, so the last line of an address that was pasted in several lines would
+ * arrive only after Enter. In raw mode it arrives at once, so raw mode is on from the first input until input pauses. On Windows
+ * raw mode stays off, because the console would discard that last line.
  *
- * @param judge receives all text that was read, and the part of the text that is new
+ * @param judge called when input pauses, with all text so far and with the new text
  * @returns a function that stops reading
  */
 export function readPastes(
@@ -45,11 +50,11 @@ export function readPastes(
     cancel()
     setRaw(true)
     fresh = (fresh + data).slice(-MAX_KEPT_LENGTH)
-    cancel = clock.alarm(SETTLE_MS, () => {
+    cancel = clock.alarm(PASTE_END_MS, () => {
       setRaw(false)
       judge(kept + fresh, fresh)
-      // A line end closes `fresh`: later input is judged alone, then together with `kept`. In raw mode Enter sends a carriage
-      // return, so both line ends are accepted.
+      // After a complete line, begin a new `fresh`, so that the next paste is judged alone first and then together with `kept`. In
+      // raw mode Enter sends a carriage return, so accept either line end.
       if (/[\r\n]$/.test(fresh)) [kept, fresh] = [(kept + fresh).slice(-MAX_KEPT_LENGTH), '']
     })
   }
@@ -62,35 +67,38 @@ export function readPastes(
 }
 
 /**
- * Finds the redirect (RFC 6749 section 4.1.2) in pasted text: an address or its query, whether broken into lines, quoted, escaped
- * or wrapped into a link scanner's address. A bare code is refused, because nothing shows that the code belongs to this sign-in.
+ * Finds the redirect (RFC 6749 section 4.1.2) in pasted text: an address or its query, even if broken into lines, quoted, escaped
+ * or wrapped into a link scanner's address. A bare code is refused, because nothing shows that it belongs to this sign-in.
  *
- * The end of the code must be certain, because the exchange of a cut code would end the sign-in. So either another parameter, a
- * fragment or a closing quotation mark follows the code, or the code ends a line that arrived alone, unbroken and complete.
+ * The end of the code must be certain, because the exchange of a truncated code would end the sign-in. So the code must be followed
+ * by another parameter, a fragment or a closing quotation mark, or end a line that arrived alone, unbroken and complete.
  *
  * @param fresh the part of `text` that is new
- * @returns the redirect's parameters, Ctrl-C, or why the text is no redirect; undefined if the text is blank or its last line
- *   hasn't ended
+ * @returns the redirect's parameters; an `InterruptedError` for Ctrl-C; the reason, as a string, why the text is no redirect;
+ *   undefined if the text is blank or its last line hasn't ended
  */
 export function parsePastedRedirect(
   text: string,
   fresh: string,
-  expected: Expected,
+  expected: ExpectedRedirect,
 ): URLSearchParams | InterruptedError | string | undefined {
   // Raw mode turns Ctrl-C into the character U+0003 instead of a signal, so end the sign-in here as the signal would.
   if (fresh.includes('\u0003')) return new InterruptedError('SIGINT')
   const isOneLine = /^\s*\S+\s*[\r\n]$/.test(fresh)
   const found = findRedirect(fresh, isOneLine, expected) ?? findRedirect(text, false, expected)
-  return found ?? (/\S\s*[\r\n]$/.test(fresh) ? explainRefusal(normalize(fresh), expected) : undefined)
+  return found ?? (/\S\s*[\r\n]$/.test(fresh) ? explainRefusal(normalizePaste(fresh), expected) : undefined)
 }
 
-/** Joins lines; undoes escapes of `&` (HTML, JSON, cmd, shells) and up to three percent-encodings; marks line cuts with NUL. */
-function normalize(text: string): string {
+/**
+ * Joins the lines of a paste, and marks with NUL where a line may be cut off. Undoes escapes of `&` (HTML, JSON, cmd, shells), and
+ * up to three percent-encodings until `code=` or `error=` appears.
+ */
+function normalizePaste(text: string): string {
   let plain = text
     .replace(CUT_LINE, '$&\0')
     .replace(/\s+/g, '')
-    // Bracketed paste (ESC[200~ before and ESC[201~ after pasted text) becomes `>`, which `findRedirect` accepts as the end of an
-    // address.
+    // Replace the markers of bracketed paste (ESC[200~ before and ESC[201~ after pasted text) with `>`, which `findRedirect`
+    // accepts as the end of an address.
     .replace(/(?:\u001b|\^\[)\[20[01]~/g, '>')
     .replace(/&amp;|\\u0026/g, '&')
     .replace(/[\^\\](?=[&?=])/g, '')
@@ -102,13 +110,13 @@ function normalize(text: string): string {
 /**
  * Returns the parameters of the last complete redirect of this sign-in in a text; undefined if there is none.
  *
- * @param isOneLine whether the text is one line that arrived alone, unbroken and with its line end
+ * @param isOneLine whether the text is one complete, unbroken line that arrived alone, so that a code at its end can't be truncated
  */
-function findRedirect(text: string, isOneLine: boolean, { state, issuer }: Expected) {
-  const plain = normalize(text)
-  for (const { 0: query, index } of [...plain.matchAll(QUERY)].reverse()) {
+function findRedirect(text: string, isOneLine: boolean, { state, issuer }: ExpectedRedirect) {
+  const plain = normalizePaste(text)
+  for (const { 0: query, index } of [...plain.matchAll(QUERY_RUN)].reverse()) {
     const parameters = new URLSearchParams(query)
-    const answer = ANSWER.exec(query)
+    const answer = CODE_OR_ERROR.exec(query)
     if (answer === null || !parameters.get('state')?.startsWith(state)) continue
     const after = plain.slice(index + answer.index + answer[0].length)
     const isDelimited = /^[&#]|^["'`>)]\W*$/.test(after)
@@ -123,8 +131,8 @@ function findRedirect(text: string, isOneLine: boolean, { state, issuer }: Expec
   return undefined
 }
 
-/** Says why a normalized text contains no redirect of this sign-in. */
-function explainRefusal(text: string, { state, host }: Expected): string {
+/** Returns the reason, for the user, why a normalized text contains no complete redirect of this sign-in. */
+function explainRefusal(text: string, { state, host }: ExpectedRedirect): string {
   if (/code_challenge[=%]/.test(text))
     return 'that is the address to open: paste the one that the browser ends up at after your approval'
   const [, found = ''] = /\bstate=([\w-]*)/.exec(text) ?? []

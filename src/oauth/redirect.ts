@@ -1,7 +1,7 @@
 import { usageError } from '../errors.ts'
 import { isLoopback } from '../settings/addresses.ts'
 
-/** Addresses, port and path at which the callback server listens for the redirect. */
+/** IP addresses, port and path at which the callback server listens for the redirect. */
 export interface RedirectTarget {
   /** `--redirect-uri` exactly as given; undefined for `http://127.0.0.1:{port}/callback` with any free port. */
   readonly uri: string | undefined
@@ -11,14 +11,14 @@ export interface RedirectTarget {
 }
 
 /**
- * Parses a loopback redirect URI (RFC 8252 section 7.3). The default is 127.0.0.1 rather than `localhost` (section 8.3).
+ * Parses a loopback redirect URI (RFC 8252 section 7.3). The default is 127.0.0.1 rather than `localhost` (RFC 8252 section 8.3).
  *
- * @param uri `--redirect-uri`, for registrations that fix host, path and port
- * @throws CliError `usage`, exit 2, unless `uri` is a plain http URL of this machine with a port
+ * @param uri `--redirect-uri`, for clients that are registered with a fixed port and path; undefined for the default
+ * @throws CliError `usage`, exit 2, unless `uri` is an http URL of this machine with a port
  */
 export function parseRedirectUri(uri: string | undefined): RedirectTarget {
   if (uri === undefined) return { uri, hosts: ['127.0.0.1'], port: 0, path: '/callback' }
-  // Take host and port from the text, because the URL class drops an explicit port 80.
+  // Read the port from the text, because the URL class drops an explicit port 80.
   const { host = '', port = '' } =
     /^http:\/\/(?<host>[^/?#@]+):(?<port>\d+)(?:[/?][^#\s\\\p{C}]*)?$/u.exec(uri)?.groups ?? {}
   if (!URL.canParse(uri) || !isLoopback(host) || Number(port) === 0)
@@ -27,7 +27,7 @@ export function parseRedirectUri(uri: string | undefined): RedirectTarget {
       'give it as registered, such as http://127.0.0.1:8765/callback',
     )
   const { hostname, pathname } = new URL(uri)
-  // A browser may resolve `localhost` to 127.0.0.1 or ::1, so the server has to listen at both.
+  // Listen on both addresses, because a browser may resolve `localhost` to 127.0.0.1 or ::1.
   const hosts = hostname === 'localhost' ? ['127.0.0.1', '::1'] : [hostname.replace(/^\[|\]$/g, '')]
   return { uri, hosts, port: Number(port), path: pathname }
 }

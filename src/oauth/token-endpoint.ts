@@ -18,28 +18,33 @@ import type { Io } from '../terminal/io.ts'
 import { redact, redactTokens } from '../terminal/redact.ts'
 import { OAUTH_ERROR_HINTS, oauthError } from './errors.ts'
 
-/** The fields that every request to the token endpoint has. */
 interface TokenRequest {
-  /** Base URL of the service; the token endpoint is `{base}/oauth/token`, with the base URL's path kept. */
+  /** Base URL of the service; requests go to `{base}/oauth/token`, with the path of `base` kept. */
   readonly base: URL
   readonly clientId: string
 }
 
-/** A request that exchanges an authorization code (RFC 6749 section 4.1.3, RFC 7636 section 4.5). */
+/** Request that exchanges an authorization code (RFC 6749 section 4.1.3, RFC 7636 section 4.5). */
 export interface CodeExchangeRequest extends TokenRequest {
   readonly code: string
   readonly redirectUri: string
   readonly codeVerifier: string
-  /** Scope of the authorization request, which is granted if the token response has no `scope` (RFC 6749 section 5.1). */
+  /**
+   * Scope of the authorization request; undefined if it had none. A token response without `scope` grants this scope (RFC 6749
+   * section 5.1).
+   */
   readonly requestedScope: string | undefined
 }
 
-/** A request that sends a refresh token (RFC 6749 section 6). `beforeSend` runs just before the first byte leaves this machine. */
+/**
+ * Refresh request (RFC 6749 section 6). `beforeSend` runs just before the first byte leaves this machine; if it throws, nothing is
+ * sent.
+ */
 interface RefreshRequest extends TokenRequest, Pick<HttpRequest, 'beforeSend'> {
   readonly refreshToken: string
-  /** Narrower scope for the new access token, separated by spaces; undefined requests the grant's complete scope. */
+  /** Scopes, separated by spaces, that narrow the new access token; undefined requests the complete scope of the grant. */
   readonly scope: string | undefined
-  /** Scope of the grant, which the access token has if neither the response nor `scope` names one. */
+  /** Scope of the grant, which the new access token has if neither `scope` nor the response says otherwise. */
   readonly grantedScope: string | undefined
 }
 
@@ -48,22 +53,25 @@ export interface AccessToken {
   readonly value: string
   /** Scopes separated by spaces; null if neither the response nor the request named any. */
   readonly scope: string | null
-  /** Expiry in milliseconds since 1970 by the wall clock. A wrong clock costs one 401 response and one renewal. */
+  /**
+   * Expiry in milliseconds since 1970 by this machine's clock. If the clock is wrong, one request gets a 401, and the token is
+   * renewed.
+   */
   readonly expiresAt: number
   readonly lifetimeSeconds: number
 }
 
-/** The two tokens of a complete token response, from which a session is created. */
+/** The tokens of a complete token response, from which a session is created. */
 export interface TokenPair {
   readonly access: AccessToken
   readonly refreshToken: string
 }
 
-/** Outcome of a refresh request: whether the refresh token is rotated, invalid, still usable, or in an unknown state. */
+/** Outcome of a refresh request: the refresh token is rotated, no longer valid, unused, or in an unknown state. */
 export type RefreshOutcome =
   /**
    * The service rotated the refresh token: `refreshToken` is the new one, which must be stored even if the rest of the response is
-   * unusable. `access` is undefined if the access token is unusable; `why` then names the defect.
+   * unusable. `access` is undefined if the access token is unusable; `why` then names the missing or malformed field.
    */
   | {
       readonly kind: 'success'
@@ -71,23 +79,29 @@ export type RefreshOutcome =
       readonly access: AccessToken | undefined
       readonly why: string | undefined
     }
-  /** `invalid_grant`: the service no longer accepts the refresh token, so the session is over. */
+  /** `invalid_grant`: the service no longer accepts the refresh token, so the user has to sign in again. */
   | { readonly kind: 'over'; readonly description: string | undefined }
   /**
-   * Nothing was sent, or the service refused: the refresh token may be sent again once the cause is gone. `isTransient`: waiting is
-   * enough, for `retryAfterMs` of the error if present.
+   * Nothing was sent, or the service refused the request, so the same refresh token may be sent again once the cause of `error` is
+   * gone. If `isTransient`, waiting is enough: `retryAfterMs` of the error, or any delay if undefined.
    */
   | { readonly kind: 'unused'; readonly error: CliError; readonly isTransient: boolean }
-  /** The service may have rotated the refresh token: the old one must not be sent again. `why` quotes the response or failure. */
+  /**
+   * The service may have rotated the refresh token, so the old one must not be sent again: reuse would revoke the grant. `why`
+   * quotes the response or the transport error.
+   */
   | { readonly kind: 'unknown'; readonly why: string }
 
-/** Lifetime in seconds of an access token without a usable `expires_in`; shorter than services grant, so renewal is never late. */
+/**
+ * Lifetime in seconds of an access token without a valid `expires_in`; shorter than services grant, so that the token is renewed in
+ * time.
+ */
 const DEFAULT_LIFETIME_SECONDS = 300
-/** Maximum lifetime in seconds: longer than any access token's; a larger number could overflow a date. */
+/** Maximum `expires_in` in seconds; a larger one is reduced to it, because the expiry might exceed the range of `Date`. */
 const MAX_LIFETIME_SECONDS = 366 * 24 * 3600
 /**
- * Minimum time limit in milliseconds: a code or refresh token works once, so a short `--http-timeout` must not cut the exchange
- * off.
+ * Minimum time limit of a token request in milliseconds. A code or refresh token works only once, so a short `--http-timeout` must
+ * not abort the request that sends it.
  */
 const MIN_TIMEOUT_MS = 30_000
 
@@ -99,25 +113,28 @@ export function tokenRequestTimeoutMs(settings: Pick<Settings, 'httpTimeoutMs'>)
 /**
  * Exchanges an authorization code for tokens (RFC 6749 section 4.1.3 with RFC 7636 section 4.5).
  *
- * @throws CliError the OAuth error of the response, exit 3, 4 or 6; `no_refresh_token`, exit 6; `service_unavailable`, exit 7,
- *   without a usable response; `redirected`, exit 7
+ * @throws CliError the OAuth error of the response, exit 3, 4, 6 or 7; `no_refresh_token`, exit 6; `service_unavailable`, exit 7,
+ *   if there is no usable response; `redirected`, exit 7
  */
 export async function exchangeCode(io: Io, request: CodeExchangeRequest): Promise<TokenPair> {
   const { code, codeVerifier: code_verifier, redirectUri: redirect_uri, requestedScope } = request
   const fields = { grant_type: 'authorization_code', code, redirect_uri, code_verifier }
-  const answer = await send(io, request, fields, requestedScope).catch((error: unknown) => {
+  const response = await postForm(io, request, fields, requestedScope).catch((error: unknown) => {
     if (!(error instanceof TransportError)) throw error
     const { hint } = error.sent === 'no' ? noResponseError(error, request.base, 'POST') : {}
     throw exchangeFailed(error.message, { cause: error, hint })
   })
-  const { status, refreshToken, access, isComplete, error, details, summary } = answer
+  const { status, refreshToken, access, isComplete, error, details, summary } = response
   if (access !== undefined && refreshToken !== undefined) return { access, refreshToken }
   if (access !== undefined && isComplete) throw oauthError('no_refresh_token', '')
   if (error !== undefined && status !== 429) throw oauthError(error, details, status)
   throw exchangeFailed(summary, { status })
 }
 
-/** Creates the exception for a code exchange without tokens and without an OAuth error. */
+/**
+ * Creates the exception for a code exchange that failed without an OAuth error. The default hint is to sign in again, because a
+ * code works only once.
+ */
 function exchangeFailed(why: string, options: { status?: number; cause?: Error; hint?: string | undefined }) {
   const message = `the sign-in was approved, but the code could not be exchanged for tokens: ${why}`
   const { hint = OAUTH_ERROR_HINTS.invalid_grant } = options
@@ -125,33 +142,33 @@ function exchangeFailed(why: string, options: { status?: number; cause?: Error; 
 }
 
 /**
- * Sends a refresh token (RFC 6749 section 6) once, without following redirects, and classifies the outcome. Never throws: each
- * failure of the network or the service is an outcome.
+ * Sends a refresh token (RFC 6749 section 6) once, without following redirects, and classifies the outcome. Never throws: every
+ * failure, an interrupt included, becomes an outcome.
  */
 export async function sendRefreshToken(io: Io, request: RefreshRequest): Promise<RefreshOutcome> {
   const { refreshToken, scope, grantedScope, base, beforeSend } = request
   const fields = { grant_type: 'refresh_token', refresh_token: refreshToken, ...(scope && { scope }) }
   const options = { signal: io.interrupts.signal, ...(beforeSend && { beforeSend }) }
   try {
-    return classifyAnswer(await send(io, request, fields, scope ?? grantedScope, options))
+    return classifyResponse(await postForm(io, request, fields, scope ?? grantedScope, options))
   } catch (error) {
-    return classifyNoAnswer(error, base)
+    return classifyFailure(error, base)
   }
 }
 
 /**
- * Sends one form-encoded request to the token endpoint.
+ * Sends one form-encoded request to the token endpoint, on a new connection.
  *
  * @param scope scope of the access token if the response names none
- * @throws TransportError if no response headers arrived; CliError `redirected`, exit 7
+ * @throws TransportError if no response headers arrived, or `base` is plain http to another machine; CliError `redirected`, exit 7
  */
-async function send(
+async function postForm(
   io: Io,
   { base, clientId }: TokenRequest,
   fields: Readonly<Record<string, string>>,
   scope: string | undefined,
   options: Pick<HttpRequest, 'beforeSend' | 'signal'> = {},
-): Promise<TokenAnswer> {
+): Promise<TokenResponse> {
   if (base.protocol !== 'https:' && !isLoopback(base.hostname))
     throw new TransportError('aborted', 'no', 'tokens are only sent encrypted')
   const request: HttpRequest = {
@@ -169,33 +186,35 @@ async function send(
   }
   const response = await io.http.send(request)
   if (isRedirect(response)) throw redirectError(response, 'POST /oauth/token', secretsOf(request))
-  return readAnswer(response, secretsOf(request), scope, io.clock.now())
+  return parseTokenResponse(response, secretsOf(request), scope, io.clock.now())
 }
 
-/** The parsed response of the token endpoint; if the body broke off, the part that arrived. */
-type TokenAnswer = ReturnType<typeof readAnswer>
+type TokenResponse = ReturnType<typeof parseTokenResponse>
 
-/** The tokens of a 2xx response. */
+/**
+ * Tokens found in a 2xx response, each undefined if missing or unusable. The refresh token is kept even if the access token is
+ * unusable.
+ */
 interface FoundTokens {
-  /** New refresh token; present even if the access token is unusable, and the other way around. */
   readonly refreshToken?: string | undefined
   readonly access?: AccessToken | undefined
-  /** Why the response is unusable (missing or malformed field); undefined if it is complete. */
+  /** Why the response isn't complete (missing or malformed field); undefined if both tokens are usable. */
   readonly defect?: string | undefined
 }
 
 /**
- * Parses a token response; of a body that broke off, the part that arrived.
+ * Parses a token response; if the connection broke, the part of the body that arrived.
  *
- * Only a complete 429 or 503 with `Retry-After` proves that the service itself refused. A 429 or 503 without the header proves
- * nothing, because proxies send one after the service has processed the request. A 503 whose body is neither JSON nor empty proves
- * nothing either: a cache that loses its connection to the service sends an HTML page with its own `Retry-After`
+ * A refusal by the service itself proves that a refresh token wasn't consumed; only a complete 429 or 503 with `Retry-After` counts
+ * as such a refusal. Without `Retry-After`, a proxy may have sent the status after the service processed the request. A 503 with a
+ * page isn't proof either: a cache that loses its connection to the service sends an HTML page with its own `Retry-After`
  * (https://varnish-cache.org/docs/trunk/users-guide/vcl-built-in-subs.html, vcl_backend_error).
  *
  * @param secrets texts that messages leave out, even if the service quotes them
+ * @param scope scope of the access token if the response names none
  * @param now milliseconds since 1970
  */
-function readAnswer(
+function parseTokenResponse(
   { status, headers, text, brokenBy }: HttpResponse,
   secrets: readonly string[],
   scope: string | undefined,
@@ -213,29 +232,29 @@ function readAnswer(
   return {
     status,
     ...tokens,
-    /** Whether the body arrived as a complete JSON object; otherwise a missing token may be in the part that was cut off. */
+    /** Whether the body is a complete JSON object; otherwise a missing token may be in the part that was cut off. */
     isComplete: whole !== undefined,
-    /** The `error` of an OAuth error response (RFC 6749 section 5.2). */
+    /** The `error` of an OAuth error response (RFC 6749 section 5.2), for messages; undefined for any other response. */
     error: code && redact(code, secrets).slice(0, 100),
-    /** The service's message with its `error`, as one short line without secrets; empty if there is none. */
+    /** The service's message with its `error`, as one short line without secrets; empty if the response has neither. */
     details,
     /** HTTP status, service message, transport failure and defect as one line, for messages. */
     summary: [said, brokenBy?.message, tokens.defect].filter(Boolean).join('; '),
-    /** Milliseconds of `Retry-After`, only where the header proves that the service itself refused the request. */
+    /** Milliseconds of `Retry-After` if the service itself refused the request; otherwise undefined. */
     retryAfterMs:
       isOwn && brokenBy === undefined ? parseRetryAfterMs(headers['retry-after'], now) : undefined,
   }
 }
 
 /**
- * Matches lexical tokens of JSON: a name with its complete string or integer value, a string alone, or a bracket, by which nesting
- * is counted.
+ * Matches the parts of JSON that `completePairs` reads: a name with its complete string or integer value, any other string (so that
+ * brackets inside it don't count), or a bracket.
  */
 const JSON_PARTS = /"\w+"\s*:\s*(?:"(?:[^"\\]|\\.)*"|\d+(?=\s*[,}]))|"(?:[^"\\]|\\.)*"(?=\s*[:,\]}])|[[\]{}]/g
 
 /**
- * Returns the complete name/value pairs at the top level of a JSON object that is cut off or has an invalid pair; undefined if
- * there are none. The refresh token that the service has just issued may be among the pairs, and losing it would end the session.
+ * Returns the complete name/value pairs (strings and integers) at the top level of a JSON object that is cut off or has an invalid
+ * pair; undefined if there are none. One of them may be the new refresh token, and losing it would end the session.
  */
 function completePairs(text: string): Record<string, unknown> | undefined {
   if (!/^\s*\{/.test(text)) return undefined
@@ -248,9 +267,9 @@ function completePairs(text: string): Record<string, unknown> | undefined {
 }
 
 /**
- * Returns the `error` of an OAuth error response; undefined for any other response. By RFC 6749 section 5.2 the status is 400 or
- * 401. Another 4xx status is accepted if `error` looks like a code, except statuses that servers and proxies use for connection
- * problems: after such a status, the service may have processed the request.
+ * Returns the `error` of an OAuth error response; undefined for any other response. RFC 6749 section 5.2 allows status 400 and 401.
+ * Other 4xx statuses are accepted if `error` looks like a code, but not 408, 421, 425 and 499: servers and proxies use these for
+ * connection problems, after which the service may have processed the request.
  */
 function oauthErrorOf(status: number, error: unknown): string | undefined {
   if (typeof error !== 'string' || error === '' || status < 400 || status > 499) return undefined
@@ -259,9 +278,9 @@ function oauthErrorOf(status: number, error: unknown): string | undefined {
 }
 
 /**
- * Reads both tokens of a 2xx response (RFC 6749 section 5.1), each independently of the other, because a defect elsewhere in the
- * response must not lose the new refresh token. For the same reason any 2xx status and content type, null fields and a cut body are
- * accepted.
+ * Reads both tokens of a 2xx response (RFC 6749 section 5.1), each independently of the other, so that a defect elsewhere in the
+ * response can't lose the new refresh token. For the same reason any 2xx status and content type, null fields and a truncated body
+ * are accepted.
  *
  * @param scope scope of the access token if the response names none
  */
@@ -281,7 +300,7 @@ function readTokens(
   if (!isBearerToken(accessToken)) return { refreshToken, defect: 'its access_token is not a token' }
   if (typeof type !== 'string' || type.toLowerCase() !== 'bearer')
     return { refreshToken, defect: 'its token_type is not Bearer' }
-  // An invalid `expires_in` gets the default lifetime, because the access token itself is usable.
+  // Without a valid `expires_in`, assume the default lifetime: the access token itself is usable.
   const lifetimeSeconds = lifetime > 0 ? Math.min(lifetime, MAX_LIFETIME_SECONDS) : DEFAULT_LIFETIME_SECONDS
   const access = {
     value: accessToken,
@@ -296,9 +315,12 @@ function nonEmptyText(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
-/** Classifies the response to a refresh request. The refresh token is treated as unused only if the response proves a refusal. */
-function classifyAnswer(answer: TokenAnswer): RefreshOutcome {
-  const { status, refreshToken, access, defect, error, details, summary, retryAfterMs } = answer
+/**
+ * Classifies the response to a refresh request. The refresh token counts as unused only if the response proves that the service
+ * itself refused the request.
+ */
+function classifyResponse(response: TokenResponse): RefreshOutcome {
+  const { status, refreshToken, access, defect, error, details, summary, retryAfterMs } = response
   if (refreshToken !== undefined) return { kind: 'success', refreshToken, access, why: defect }
   if (error === 'invalid_grant') return { kind: 'over', description: details }
   if (retryAfterMs !== undefined) {
@@ -307,19 +329,22 @@ function classifyAnswer(answer: TokenAnswer): RefreshOutcome {
     const later = new CliError('service_unavailable', message, { hint, status, retryAfterMs })
     return { kind: 'unused', error: later, isTransient: true }
   }
-  // A 429 without `Retry-After` proves nothing, even with an OAuth error in its body: a proxy may have sent it after the service
-  // rotated the token. So the outcome is `unknown` then.
+  // A 429 without `Retry-After` proves nothing, even with an OAuth error in its body, because a proxy may have sent it after the
+  // service rotated the token. So its outcome is `unknown`.
   if (error !== undefined && status !== 429)
     return { kind: 'unused', error: oauthError(error, details, status), isTransient: false }
   return { kind: 'unknown', why: summary }
 }
 
-/** Classifies a refresh request without a response: the refresh token is unused only if no byte can have left this machine. */
-function classifyNoAnswer(error: unknown, base: URL): RefreshOutcome {
+/**
+ * Classifies a refresh request without a usable response. The refresh token counts as unused only if no byte can have left this
+ * machine.
+ */
+function classifyFailure(error: unknown, base: URL): RefreshOutcome {
   if (!(error instanceof TransportError) || error.sent === 'maybe')
     return { kind: 'unknown', why: error instanceof Error ? error.message : String(error) }
-  // The cause is a `CliError` if `beforeSend` threw one or an interrupt canceled the request. Pass it on, because it explains more
-  // than a network error.
+  // The cause is a `CliError` if `beforeSend` threw one or an interrupt canceled the request. Return that error, because it
+  // explains more than a network error.
   if (error.cause instanceof CliError) return { kind: 'unused', error: error.cause, isTransient: false }
   const message = `the service at ${formatUrl(base)} cannot be reached: ${error.message}`
   const hint = TRANSPORT_HINTS[error.kind] ?? 'the session is untouched; check the network: mailclaim doctor'
