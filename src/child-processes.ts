@@ -13,11 +13,11 @@ export interface ShellOptions {
 }
 
 /** Milliseconds between SIGTERM and SIGKILL. */
-const TERMINATION_MS = 5000
+const SIGTERM_GRACE_MS = 5000
 /** Milliseconds to read on after the command has exited: a background process that it started may keep the output open forever. */
-const OUTPUT_MS = 500
+const OUTPUT_GRACE_MS = 500
 /** Milliseconds between two checks whether the process group has ended. */
-const LOOK_MS = 50
+const GROUP_POLL_MS = 50
 /** Maximum length of a line in UTF-16 units; a longer one is passed on in pieces. */
 const MAX_LINE = 8192
 
@@ -58,7 +58,7 @@ export async function runInShell(
       setTimeout(() => {
         isKilled = true
         kill('SIGKILL')
-      }, TERMINATION_MS),
+      }, SIGTERM_GRACE_MS),
     )
   }
   try {
@@ -84,8 +84,8 @@ export async function runInShell(
     // The shell has exited, but processes that the command started may still be in its group. After a timeout or abort, wait for
     // their end.
     await treeEnded
-    while ((signal?.aborted || timedOut) && !isKilled && kill(0)) await sleep(LOOK_MS)
-    await Promise.race([output, sleep(OUTPUT_MS, undefined, { ref: false })])
+    while ((signal?.aborted || timedOut) && !isKilled && kill(0)) await sleep(GROUP_POLL_MS)
+    await Promise.race([output, sleep(OUTPUT_GRACE_MS, undefined, { ref: false })])
     signal?.throwIfAborted()
     if (timedOut) return { kind: 'timed_out' }
     return killedBy === null ? { kind: 'exited', code: code ?? 0 } : { kind: 'killed', signal: killedBy }

@@ -204,12 +204,12 @@ export class TransportError extends Error {
 }
 
 /** Address of a DNS server: an IPv4 or IPv6 address (never a name) and a port from 1 to 65535. */
-export interface DnsAddress {
+export interface DnsServerAddress {
   readonly address: string
   readonly port: number
 }
 
-export interface DnsExchange<Server = DnsAddress> {
+export interface DnsExchange<Server = DnsServerAddress> {
   readonly server: Server
   /** DNS query in wire format, without TCP's length prefix (RFC 1035 section 4.2.2). */
   readonly message: Uint8Array
@@ -226,7 +226,7 @@ export interface DnsNetwork {
   /** Sends one query over a connection of its own (RFC 7766). */
   tcp(exchange: DnsExchange): Promise<Uint8Array>
   /** Recursive resolvers from this machine's configuration; empty if none is usable. */
-  systemResolvers(): Promise<readonly DnsAddress[]>
+  systemResolvers(): Promise<readonly DnsServerAddress[]>
 }
 
 /**

@@ -134,7 +134,7 @@ function keychainEnvironment(variables: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
 }
 
 /** Longest delay of `setTimeout` in milliseconds (24.8 days). */
-const LONGEST_TIMER_MS = 2 ** 31 - 1
+const MAX_TIMER_MS = 2 ** 31 - 1
 
 const clock: Clock = {
   now: () => Date.now(),
@@ -150,11 +150,11 @@ const clock: Clock = {
         else resolve()
       }
       // Cap the delay, because Node turns a longer one into 1 ms.
-      const timer = setTimeout(wake, Math.min(ms, LONGEST_TIMER_MS))
+      const timer = setTimeout(wake, Math.min(ms, MAX_TIMER_MS))
       signal?.addEventListener('abort', wake)
     }),
   alarm(ms, ring) {
-    const timer = setTimeout(ring, Math.min(ms, LONGEST_TIMER_MS)).unref()
+    const timer = setTimeout(ring, Math.min(ms, MAX_TIMER_MS)).unref()
     return () => clearTimeout(timer)
   },
 }

@@ -4,7 +4,7 @@ import { type ExitCode, InterruptedError } from './errors.ts'
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 /** Milliseconds that a command may take to clean up after a signal, before the process exits anyway. */
-const GRACE_MS = 1500
+const ABORT_GRACE_MS = 1500
 
 /**
  * Converts SIGINT, SIGTERM and SIGHUP into an `AbortSignal`. Shielded work, such as a token refresh, is never interrupted: the
@@ -32,7 +32,7 @@ export function watchSignals(
   const abort = (signal: NodeJS.Signals) => {
     const reason = new InterruptedError(signal === 'SIGINT' ? 'SIGINT' : 'SIGTERM')
     controller.abort(reason)
-    graceTimer ??= setTimeout(() => forceExit(reason.exit), GRACE_MS).unref()
+    graceTimer ??= setTimeout(() => forceExit(reason.exit), ABORT_GRACE_MS).unref()
   }
   const handleSignal = (signal: NodeJS.Signals) => {
     // nohup sets SIGHUP to be ignored, but Node's listener replaces that. So ignore SIGHUP where no terminal can hang up.
@@ -56,7 +56,7 @@ export function watchSignals(
   for (const signal of SIGNALS) source.on(signal, handleSignal)
 
   return {
-    /** Resolves with the signal's exit code if the command is still running `GRACE_MS` after the abort. */
+    /** Resolves with the signal's exit code if the command is still running `ABORT_GRACE_MS` after the abort. */
     forcedExit,
     stop,
     interrupts: {

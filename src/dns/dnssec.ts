@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { DnsAddress } from '../context.ts'
+import type { DnsServerAddress } from '../context.ts'
 import type { DnsCheck } from './locate.ts'
 import type { DnssecObservation, FoundZone } from './observations.ts'
 import { getAnswer } from './wire/ask.ts'
@@ -21,7 +21,7 @@ const DIGESTS: Readonly<Record<number, string>> = { 1: 'sha1', 2: 'sha256', 4: '
  */
 export async function observeDnssec(
   { zone, parent }: FoundZone,
-  server: DnsAddress,
+  server: DnsServerAddress,
   check: DnsCheck,
 ): Promise<DnssecObservation | null> {
   if (parent === null) return null

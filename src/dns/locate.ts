@@ -1,4 +1,4 @@
-import type { DnsAddress } from '../context.ts'
+import type { DnsServerAddress } from '../context.ts'
 import type { Deadline } from '../timeout.ts'
 import { type Delegation, type FoundZone, OUTCOME_LABELS, type ZoneLocation } from './observations.ts'
 import type { SharedCache } from './shared-cache.ts'
@@ -144,7 +144,7 @@ type WalkAnswer = NonNullable<Awaited<ReturnType<typeof askServers>>>
 async function askServers(at: FoundZone, target: string, check: DnsCheck) {
   const { zone, registry } = at
   const servers = await serversOf(at, check)
-  const askOne = async (server: DnsAddress) => {
+  const askOne = async (server: DnsServerAddress) => {
     if (check.cache.isSilent(server)) return undefined
     const message = await getAnswer(server, { name: target, type: 'SOA' }, check, LEVEL_MS)
     if (message === undefined) return undefined
@@ -184,7 +184,7 @@ async function findFinalZone(at: FoundZone, reply: WalkAnswer, target: string, c
 }
 
 /** Returns a delegation to one known server, for a zone whose own NS records are unknown or unusable. */
-const singleServerZone = (zone: string, server: DnsAddress): Delegation => ({
+const singleServerZone = (zone: string, server: DnsServerAddress): Delegation => ({
   zone,
   hosts: new Map([[server.address, [server]]]),
 })
@@ -255,7 +255,7 @@ function referralFrom(message: DnsMessage, zone: string, name: string, port: num
  * Returns the addresses of a zone's servers from the parent's glue. With fewer than three, looks up at most three hosts without
  * glue.
  */
-async function serversOf({ hosts }: Delegation, check: DnsCheck): Promise<DnsAddress[]> {
+async function serversOf({ hosts }: Delegation, check: DnsCheck): Promise<DnsServerAddress[]> {
   const glued = [...hosts.values()].flat()
   if (glued.length >= 3) return byFamily(glued)
   const others = [...hosts].filter(([, known]) => known.length === 0).slice(0, 3)
@@ -267,7 +267,7 @@ async function serversOf({ hosts }: Delegation, check: DnsCheck): Promise<DnsAdd
  * Sorts addresses so that IPv4 and IPv6 alternate: the first few are queried, and a machine might have only one of the two
  * families.
  */
-function byFamily(servers: readonly DnsAddress[]): DnsAddress[] {
+function byFamily(servers: readonly DnsServerAddress[]): DnsServerAddress[] {
   const [v6, v4] = [servers.filter(hasIpv6), servers.filter((server) => !hasIpv6(server))]
   return servers.flatMap((_, index) => [...v4.slice(index, index + 1), ...v6.slice(index, index + 1)])
 }
@@ -276,7 +276,7 @@ function byFamily(servers: readonly DnsAddress[]): DnsAddress[] {
  * Looks up the IPv4 and IPv6 addresses of a name server at the resolvers. Empty if the host certainly has no address; undefined
  * if no resolver answers, or if all answers are loopback or unspecified addresses, as DNS filters give.
  */
-export function resolveHost(host: string, check: DnsCheck): Promise<readonly DnsAddress[] | undefined> {
+export function resolveHost(host: string, check: DnsCheck): Promise<readonly DnsServerAddress[] | undefined> {
   const { resolvers, port, cache } = check
   const lookUp = async (resolver: Resolver, type: 'A' | 'AAAA') => {
     const message = await getAnswer(resolver, { name: host, type, ...RECURSIVE }, check, RESOLVER_MS)
@@ -301,7 +301,7 @@ export function resolveHost(host: string, check: DnsCheck): Promise<readonly Dns
 }
 
 /** Returns the addresses of A and AAAA records, each once. */
-function addressesIn(records: readonly ResourceRecord[], port: number): DnsAddress[] {
+function addressesIn(records: readonly ResourceRecord[], port: number): DnsServerAddress[] {
   const addresses = records.flatMap((record) => ('address' in record ? [record.address] : []))
   return [...new Set(addresses)].map((address) => ({ address, port }))
 }

@@ -1,4 +1,4 @@
-import type { DnsAddress } from '../context.ts'
+import type { DnsServerAddress } from '../context.ts'
 import { hasIpv6, isPrivateAddress, type Resolver } from './wire/address.ts'
 import type { Soa } from './wire/message.ts'
 import { findPublicSuffix } from './wire/registry.ts'
@@ -131,7 +131,7 @@ export interface DnssecObservation {
 /** A zone and its name servers, by NS records of the parent or of the zone itself, with the addresses that came along as glue. */
 export interface Delegation {
   readonly zone: string
-  readonly hosts: ReadonlyMap<string, readonly DnsAddress[]>
+  readonly hosts: ReadonlyMap<string, readonly DnsServerAddress[]>
   /** Whether the NS records are from a zone of a recursive resolver's own: its answer had the AA and RA bits. Default: false. */
   readonly isResolvers?: boolean
 }
@@ -140,7 +140,7 @@ export interface Delegation {
 export interface FoundZone extends Delegation {
   readonly kind: 'found'
   /** Server of the parent zone whose referral names these hosts; null if no such server was queried. */
-  readonly parent: DnsAddress | null
+  readonly parent: DnsServerAddress | null
   /** Delegations from the topmost zone down to this zone. */
   readonly path: readonly Delegation[]
   /**

@@ -1,4 +1,4 @@
-import type { DnsAddress } from '../context.ts'
+import type { DnsServerAddress } from '../context.ts'
 import { type DnsCheck, isFromZone } from './locate.ts'
 import type { MisplacedRecord } from './observations.ts'
 import { getAnswer } from './wire/ask.ts'
@@ -46,7 +46,7 @@ function candidateNames(
  * Looks for TXT records at other names, and for a wildcard, at one authoritative server. A query for a label below the name shows
  * whether the wildcard covers the name: a wildcard doesn't reach below a name that exists (RFC 4592 section 3.3.1).
  */
-export async function findTxtAtOtherNames(server: DnsAddress, zone: string, check: DnsCheck) {
+export async function findTxtAtOtherNames(server: DnsServerAddress, zone: string, check: DnsCheck) {
   const { name } = check
   const txtAt = async (owner: string) => {
     if (!canQuery(owner)) return undefined

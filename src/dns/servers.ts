@@ -1,4 +1,4 @@
-import type { DnsAddress } from '../context.ts'
+import type { DnsServerAddress } from '../context.ts'
 import { type DnsCheck, findZone, isFromZone, isSuspect, MAX_SERVERS, resolveHost } from './locate.ts'
 import type { CnameChain, FoundZone, ServerObservation, TxtObservation, TxtOutcome } from './observations.ts'
 import { DNS_PORT } from './wire/address.ts'
@@ -24,7 +24,7 @@ export async function observeNameServers(location: FoundZone, check: DnsCheck) {
   const hosts = new Set<string>()
   const asked = new Map<string, Promise<ServerReply>>()
 
-  const askAddress = async (server: DnsAddress): Promise<ServerReply> => {
+  const askAddress = async (server: DnsServerAddress): Promise<ServerReply> => {
     const known = asked.get(server.address)
     if (known === undefined && asked.size >= MAX_ADDRESSES) return NOT_ASKED
     const answer = known ?? askServer(server, location, check)
@@ -101,7 +101,7 @@ const NOT_ASKED: ServerReply = {
  * host of the delegation comes from an earlier provider's copy, or from an interceptor's own zone. So before such a server's
  * denial is believed, it is queried for the registry's SOA, which only an interceptor answers.
  */
-async function askServer(server: DnsAddress, { zone, hosts }: FoundZone, check: DnsCheck) {
+async function askServer(server: DnsServerAddress, { zone, hosts }: FoundZone, check: DnsCheck) {
   const { name, expected, cache, effects } = check
   if (cache.isSilent(server)) return NOT_ASKED
   const reply = await sendQuery(server, { name, type: 'TXT' }, check.deadline.limitedTo(SERVER_MS), effects)
@@ -136,7 +136,7 @@ async function askServer(server: DnsAddress, { zone, hosts }: FoundZone, check: 
  * Whether a server of the zone also answers a recursive query for the registry above: other authoritative servers refuse or refer
  * (RFC 1034 section 4.3.2). Always false on other ports than 53, because networks intercept only that one.
  */
-async function answersForRegistry(server: DnsAddress, zone: string, check: DnsCheck): Promise<boolean> {
+async function answersForRegistry(server: DnsServerAddress, zone: string, check: DnsCheck): Promise<boolean> {
   if (server.port !== DNS_PORT) return false
   const name = findPublicSuffix(zone) ?? zone.slice(zone.lastIndexOf('.') + 1)
   const question = { name, type: 'SOA', recursionDesired: true } as const

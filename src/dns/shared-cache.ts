@@ -1,4 +1,4 @@
-import type { Clock, DnsAddress } from '../context.ts'
+import type { Clock, DnsServerAddress } from '../context.ts'
 
 /** Milliseconds for which a result is shared with other checks, and a silent server isn't queried. */
 const KEPT_MS = 5 * 60 * 1000
@@ -17,7 +17,7 @@ export type SharedCache = ReturnType<typeof createSharedCache>
 export function createSharedCache(clock: Pick<Clock, 'monotonic'>) {
   const results = new Map<string, { readonly result: Promise<unknown>; readonly until: number }>()
   const silences = new Map<string, { count: number; until: number }>()
-  const keyOf = ({ address, port }: DnsAddress) => `${address} ${port}`
+  const keyOf = ({ address, port }: DnsServerAddress) => `${address} ${port}`
   return {
     /**
      * Returns the result of an earlier `load` for `key`, finished or still running, if it began at most five minutes ago;
@@ -37,12 +37,12 @@ export function createSharedCache(clock: Pick<Clock, 'monotonic'>) {
       return result
     },
     /** Whether a server left its last three queries of the run unanswered, the last one less than five minutes ago. */
-    isSilent(server: DnsAddress): boolean {
+    isSilent(server: DnsServerAddress): boolean {
       const known = silences.get(keyOf(server))
       return known !== undefined && known.count >= SILENT_AFTER && clock.monotonic() < known.until
     },
     /** Records whether a server answered a query. An answer resets the server's count of unanswered queries. */
-    recordReply(server: DnsAddress, answered: boolean): void {
+    recordReply(server: DnsServerAddress, answered: boolean): void {
       const key = keyOf(server)
       const count = answered ? 0 : (silences.get(key)?.count ?? 0) + 1
       silences.set(key, { count, until: clock.monotonic() + KEPT_MS })

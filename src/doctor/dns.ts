@@ -1,4 +1,4 @@
-import type { DnsAddress } from '../context.ts'
+import type { DnsServerAddress } from '../context.ts'
 import { formatResolver } from '../dns/wire/address.ts'
 import { sendQuery, toDnsEffects } from '../dns/wire/ask.ts'
 import { dnsSettings } from '../settings/settings.ts'
@@ -11,7 +11,7 @@ const RESOLVER_TIMEOUT_MS = 5000
 /** Milliseconds to wait for a root server, which answers from its own zone. */
 const ROOT_TIMEOUT_MS = 3000
 /** Addresses of two root servers of different operators (https://www.iana.org/domains/root/servers). */
-const ROOT_SERVERS: readonly DnsAddress[] = [
+const ROOT_SERVERS: readonly DnsServerAddress[] = [
   { address: '193.0.14.129', port: 53 },
   { address: '199.7.83.42', port: 53 },
 ]

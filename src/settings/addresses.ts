@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import type { DnsAddress } from '../context.ts'
+import type { DnsServerAddress } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { parseList } from './parse-value.ts'
 
@@ -106,7 +106,7 @@ const ADDRESS_HINT = `write it as 9.9.9.9, 9.9.9.9:5353, [2620:fe::fe]:53 or ${R
  *
  * @throws CliError `usage`, exit 2
  */
-export function parseDnsAddress(text: string, name: string): DnsAddress {
+export function parseDnsServerAddress(text: string, name: string): DnsServerAddress {
   const typed = text.trim()
   const [, v6, v4, number = '53'] = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d+))?$/.exec(typed) ?? []
   const address = isIP(typed) === 0 ? (v6 ?? v4 ?? '') : typed
@@ -118,10 +118,10 @@ export function parseDnsAddress(text: string, name: string): DnsAddress {
 }
 
 /** Parses a resolver: the address of a DNS server, or a URL for DNS over HTTPS (RFC 8484). @throws CliError `usage`, exit 2 */
-export function parseResolver(text: string, name: string): DnsAddress | URL {
+export function parseResolver(text: string, name: string): DnsServerAddress | URL {
   return text.includes('/')
     ? parseServerUrl(text, name, usageError, RESOLVER_URL)
-    : parseDnsAddress(text, name)
+    : parseDnsServerAddress(text, name)
 }
 
 /** Validates a list of resolvers separated by spaces or commas; returns their unchanged texts. @throws CliError `usage`, exit 2 */

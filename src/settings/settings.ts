@@ -8,7 +8,7 @@ import { requireAbsoluteDirectories } from './paths.ts'
 import { addProfileFlag, parseProfileName } from './profiles.ts'
 import {
   NO_INPUT_VARIABLE,
-  PROFILE,
+  PROFILE_OPTION,
   type ProfileConfig,
   SETTING_KEYS,
   SETTINGS,
@@ -41,7 +41,7 @@ type GlobalOption = (typeof GLOBAL_OPTIONS)[keyof typeof GLOBAL_OPTIONS]
 
 /** Values of the global options and of the settings' options on the command line; an option that wasn't given is absent. */
 export type GlobalOptions = OptionValues<readonly GlobalOption[]> & {
-  readonly [Setting in typeof PROFILE | (typeof SETTINGS)[SettingKey] as OptionName<Setting>]?:
+  readonly [Setting in typeof PROFILE_OPTION | (typeof SETTINGS)[SettingKey] as OptionName<Setting>]?:
     | string
     | readonly string[]
 }
@@ -108,7 +108,7 @@ export async function resolveSettings(
     problem = error
   }
   const given = { options, environment }
-  const profile = resolveValue('profile', PROFILE, config.current_profile, given) as UnparsedSetting
+  const profile = resolveValue('profile', PROFILE_OPTION, config.current_profile, given) as UnparsedSetting
   parseProfileName(profile.value)
   const profileConfig = config.profiles[profile.value] ?? {}
   const chosen = Object.fromEntries(

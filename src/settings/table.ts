@@ -156,7 +156,7 @@ export const SETTINGS = {
 } as const satisfies Readonly<Record<string, SettingDefinition<unknown>>>
 
 /** The profile in use: an option and a variable like a setting's, but stored beside the profiles, by `auth switch`. */
-export const PROFILE = {
+export const PROFILE_OPTION = {
   flags: '--profile <name>',
   variable: 'MAILCLAIM_PROFILE',
   description: 'profile to use',
@@ -190,7 +190,7 @@ export const SETTING_KEYS = Object.keys(SETTINGS) as readonly SettingKey[]
 /** The profile, all settings and `NO_INPUT_VARIABLE`, by key, in the order of help. */
 export const PROFILE_AND_SETTINGS: readonly (readonly [key: string, setting: SettingDefinition<unknown>])[] =
   Object.entries({
-    profile: PROFILE,
+    profile: PROFILE_OPTION,
     ...SETTINGS,
     no_input: NO_INPUT_VARIABLE,
   })

@@ -4,7 +4,7 @@ import { displayWidth, indent, wrap } from './measure.ts'
 /** Number of columns between titles and values, and of the indentation of a value below its title. */
 const GAP = 2
 /** Minimum number of columns for a value beside its title; in less room, the value begins on the next line. */
-const NARROWEST_VALUE = 16
+const MIN_VALUE_WIDTH = 16
 
 /**
  * Lays out one item with a field per line: the title, then the value, wrapped beside the title. If an id doesn't fit beside its
@@ -24,7 +24,7 @@ export function renderDetailView(item: Item, columns: readonly Column[], context
       const text = humanText(column, item, context)
       const paint = paintOf(column, item, context)
       const isId = column.kind === 'id'
-      if (displayWidth(text) > room && (isId || room < NARROWEST_VALUE)) {
+      if (displayWidth(text) > room && (isId || room < MIN_VALUE_WIDTH)) {
         const pieces = isId ? [text] : wrap(text, width - GAP)
         return [palette.faint(title), ...pieces.map((piece) => paint(indent(piece, GAP, width)))]
       }

@@ -6,9 +6,9 @@ import { displayWidth, wrap } from './measure.ts'
 /** Number of terminal columns between two columns of the table. */
 const GAP = 2
 /** Minimum width of a text column in terminal columns; at this width, longer words are broken. */
-const NARROWEST_TEXT = 8
+const MIN_TEXT_WIDTH = 8
 /** Width in terminal columns up to which a word isn't broken, as long as an optional column can be left out instead. */
-const LONGEST_WORD = 20
+const MAX_WHOLE_WORD = 20
 
 /** A column, with its measured contents so far and its width. Numbers are in terminal columns. */
 interface Lane {
@@ -90,8 +90,8 @@ function fit(lanes: readonly Lane[], terminalWidth: number): boolean {
   }
   return (
     [...optional.keys(), optional.length].some((count) =>
-      fitsWithout(optional.slice(0, count), LONGEST_WORD),
-    ) || fitsWithout(optional, NARROWEST_TEXT)
+      fitsWithout(optional.slice(0, count), MAX_WHOLE_WORD),
+    ) || fitsWithout(optional, MIN_TEXT_WIDTH)
   )
 }
 

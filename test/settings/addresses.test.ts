@@ -5,7 +5,7 @@ import {
   formatUrl,
   isLoopback,
   parseBaseUrl,
-  parseDnsAddress,
+  parseDnsServerAddress,
   parseResolver,
 } from '../../src/settings/addresses.ts'
 import { MAX_PORT, parseInteger } from '../../src/settings/parse-value.ts'
@@ -81,7 +81,7 @@ it.each([
   ['[::1]', '::1', 53],
   ['[2620:fe::fe]:5353', '2620:fe::fe', 5353],
 ])('the DNS server %s has the address %s and port %s', (text, address, port) => {
-  expect(parseDnsAddress(text, '--resolver')).toEqual({ address, port })
+  expect(parseDnsServerAddress(text, '--resolver')).toEqual({ address, port })
 })
 
 it.each([
@@ -96,7 +96,7 @@ it.each([
   '::1]:53',
   '[9.9.9.9',
 ])('the DNS server address %j is a usage error', (text) => {
-  expect(() => parseDnsAddress(text, '--resolver')).toThrow(expect.objectContaining({ exit: 2 }))
+  expect(() => parseDnsServerAddress(text, '--resolver')).toThrow(expect.objectContaining({ exit: 2 }))
 })
 
 it.each([
@@ -124,13 +124,13 @@ it('formatting and parsing a DNS server address gives the same address', () => {
   const port = fc.integer({ min: 1, max: 65535 })
   fc.assert(
     fc.property(fc.ipV4(), port, (address, at) => {
-      expect(parseDnsAddress(`${address}:${at}`, 'x')).toEqual({ address, port: at })
+      expect(parseDnsServerAddress(`${address}:${at}`, 'x')).toEqual({ address, port: at })
     }),
   )
   fc.assert(
     fc.property(fc.ipV6(), port, (address, at) => {
-      expect(parseDnsAddress(`[${address}]:${at}`, 'x')).toEqual({ address, port: at })
-      expect(parseDnsAddress(address, 'x')).toEqual({ address, port: 53 })
+      expect(parseDnsServerAddress(`[${address}]:${at}`, 'x')).toEqual({ address, port: at })
+      expect(parseDnsServerAddress(address, 'x')).toEqual({ address, port: 53 })
     }),
   )
 })

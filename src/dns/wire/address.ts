@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import type { DnsAddress } from '../../context.ts'
+import type { DnsServerAddress } from '../../context.ts'
 
 export const DNS_PORT = 53
 
@@ -7,7 +7,7 @@ export const DNS_PORT = 53
  * A recursive resolver: a URL for DNS over HTTPS (RFC 8484), or an address for UDP and TCP, with `https` as fallback if neither
  * works.
  */
-export type Resolver = URL | (DnsAddress & { readonly https?: URL })
+export type Resolver = URL | (DnsServerAddress & { readonly https?: URL })
 
 /** Public resolvers that anybody may use. */
 export const PUBLIC_RESOLVERS: readonly Resolver[] = [
@@ -47,6 +47,6 @@ const OWN = /^(?:0|127)\.|^::1?$/
  * Whether an address can be a name server's: never the unspecified address, and a loopback address only with a port other than
  * 53, for private DNS.
  */
-export function canBeServerAddress({ address, port }: DnsAddress): boolean {
+export function canBeServerAddress({ address, port }: DnsServerAddress): boolean {
   return address !== '0.0.0.0' && address !== '::' && (port !== DNS_PORT || !OWN.test(address))
 }

@@ -2,9 +2,9 @@ import { createSocket } from 'node:dgram'
 import { getServers } from 'node:dns'
 import { readFile } from 'node:fs/promises'
 import { connect, isIPv6 } from 'node:net'
-import { type DnsAddress, type DnsExchange, type DnsNetwork, DnsTransportError } from '../../context.ts'
+import { type DnsExchange, type DnsNetwork, type DnsServerAddress, DnsTransportError } from '../../context.ts'
 import { limitConcurrency } from '../../limiter.ts'
-import { parseDnsAddress } from '../../settings/addresses.ts'
+import { parseDnsServerAddress } from '../../settings/addresses.ts'
 import { canonicalizeAddress } from './address.ts'
 
 /**
@@ -33,11 +33,11 @@ export function createDnsNetwork(): DnsNetwork {
  *
  * @param config text of `/etc/resolv.conf`; empty where it doesn't exist
  */
-export function parseSystemResolvers(servers: readonly string[], config: string): DnsAddress[] {
+export function parseSystemResolvers(servers: readonly string[], config: string): DnsServerAddress[] {
   const scoped = [...config.matchAll(/^\s*nameserver\s+((fe80:[^\s%]*)%\S+)/gim)]
   return servers.flatMap((text) => {
     try {
-      const server = parseDnsAddress(text, 'system resolver')
+      const server = parseDnsServerAddress(text, 'system resolver')
       const address = scoped.find(([, , bare = '']) => canonicalizeAddress(bare) === server.address)?.[1]
       return [{ ...server, address: address ?? server.address }]
     } catch {
@@ -50,7 +50,7 @@ export function parseSystemResolvers(servers: readonly string[], config: string)
 const UNSENT = 'ENETUNREACH EADDRNOTAVAIL EAFNOSUPPORT ENOBUFS ENOMEM EMFILE ENFILE EPERM EACCES'.split(' ')
 
 /** Converts a socket error to a transport error, of the kind `not_checked` if no packet has left this machine. */
-function toTransportError(error: NodeJS.ErrnoException, { address }: DnsAddress): DnsTransportError {
+function toTransportError(error: NodeJS.ErrnoException, { address }: DnsServerAddress): DnsTransportError {
   const { code = '', message } = error
   // Some systems without an IPv6 gateway report EHOSTUNREACH instead of ENETUNREACH, so with IPv6 treat both as unsent.
   const isUnsent = UNSENT.includes(code) || (code === 'EHOSTUNREACH' && isIPv6(address))

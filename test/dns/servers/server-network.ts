@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import type { DnsAddress } from '../../../src/context.ts'
+import type { DnsServerAddress } from '../../../src/context.ts'
 import { type CheckRequest, checkDns } from '../../../src/dns/check.ts'
 import { type CheckReportJson, toReportJson } from '../../../src/dns/report.ts'
 import { realEffects } from '../real-effects.ts'
@@ -23,7 +23,7 @@ const UNBOUND = '127.0.53.53'
 /** A small DNS on loopback: a registry for `test.`, two authoritative servers, and a recursive resolver. */
 export interface ServerNetwork {
   readonly port: number
-  readonly unbound: DnsAddress
+  readonly unbound: DnsServerAddress
   check(name: string, expected: string | null, options?: Partial<CheckRequest>): Promise<CheckReportJson>
   /** Changes a zone of the running server `a`, by `zone-set` and `zone-unset` of knotc. */
   change(domain: string, ...commands: readonly (readonly string[])[]): Promise<void>
