@@ -27,7 +27,7 @@ import { type DomainInput, parseDomainOrId, readDomainList } from './list.ts'
 import { type ClaimReader, createFallbackClaimReader, findClaim } from './load.ts'
 import type { ClaimEvent, ClaimEvents, ClaimOptions, ClaimWork } from './workflow.ts'
 
-/** The result of the work on one of several domains. */
+/** Result of one domain in a run over several: its row, and what the summary tells about it. */
 export interface DomainResult {
   /** Heading under which the summary counts the domain, such as `created` or a claim's status. */
   readonly label: string
@@ -42,7 +42,7 @@ export interface DomainResult {
 
 /** Effects and limits for the work on one domain; all but `releaseTurn` are shared by all domains of the run. */
 export interface BatchContext {
-  /** Prints no warnings or progress, and its requests respect the run's rate limit, deadline and interrupts. */
+  /** `Io` without warnings and progress. Its requests obey the run's rate limit, deadline and interrupts. */
   readonly io: Io
   /** Returns the client that all domains share. @throws CliError exit 3 without a usable base URL */
   readonly client: () => ServiceClient
@@ -55,24 +55,27 @@ export interface BatchContext {
   readonly warn: Io['warn']
   /** Writes lines to stderr at once, even with `--quiet`, instead of in the summary. */
   readonly say: (...lines: readonly string[]) => Promise<void>
-  /** Prints the report's first finding and its fix as an example, once per finding code and run. */
+  /** Prints the report's first finding and its fix as an example, once per finding code and run; nothing with `--quiet`. */
   readonly reportWait: (report: CheckReport) => Promise<void>
 }
 
-/** The work of a command that takes several domains. */
+/** A command as `processDomains` runs it over several domains. */
 export interface BatchCommand {
   readonly columns: readonly Column[]
   /** Whether the user can give a placeholder domain id instead of a domain name. */
   readonly takesIds: boolean
-  /** Whether each line of `--format jsonl` is a `done` event, and a repeated run skips completed domains. */
+  /**
+   * Whether each line of `--format jsonl` is a `done` event, and the final error's hint says that a repeated run skips completed
+   * domains.
+   */
   readonly hasEvents?: boolean
   /** Whether `readClaim` may renew an expired access token. Default: true. */
   readonly renews?: boolean
   /** Creates the row of a domain whose work threw an error. Default: a row with only the name. */
   readonly emptyItem?: (domain: string) => object
-  /** Time limit of the complete run, for all domains together. */
+  /** Time limit of the complete run, for all domains together. Default: none. */
   readonly deadline?: Deadline
-  /** Does the command's work for one domain. @throws CliError for a domain whose row holds only the error */
+  /** Does the command's work for one domain. A thrown `CliError` becomes the domain's row. */
   readonly perform: (input: DomainInput, run: BatchContext) => Promise<DomainResult>
 }
 
@@ -155,7 +158,7 @@ function createShared(jobs: number, work: BatchCommand, signal: AbortSignal, io:
     signal.throwIfAborted()
     if (deadline.remainingMs() <= 0) throw new CliError('timed_out', 'the time was up before its turn')
   }
-  const http = createPacingTransport(untilEnd(io, deadline), clock, { concurrent: jobs })
+  const http = createPacingTransport(limitToDeadline(io, deadline), clock, { concurrent: jobs })
   const context = { ...io, http, interrupts: { ...interrupts, signal } }
   const sharedIo = createIo(context, { ...settings, quiet: true, silent: true, interactive: false })
   const turns = limitConcurrency(jobs)
@@ -190,10 +193,10 @@ function labelOf({ code, exit }: CliError): string {
 
 /**
  * Returns a transport whose requests end two seconds after the deadline at the latest. The refresh of an access token and the
- * creation of a claim (the only request with a body) keep their own timeout. When one domain's error stops the run, a request that
- * isn't a GET still gets its response, because its change would go unseen otherwise; only an interrupt cancels such a request.
+ * creation of a claim (the only request with a body) keep their own timeout. When one domain's error stops the run, GET requests
+ * are canceled, but a request that changes something is only canceled by an interrupt, since its result would be lost.
  */
-function untilEnd({ http, interrupts }: Io, deadline: Deadline): HttpTransport {
+function limitToDeadline({ http, interrupts }: Io, deadline: Deadline): HttpTransport {
   return {
     close: () => http.close(),
     async send(request) {
@@ -208,10 +211,10 @@ function untilEnd({ http, interrupts }: Io, deadline: Deadline): HttpTransport {
   }
 }
 
-/** A DNS finding or an error that several domains share. */
+/** Why one or more domains failed, for the summary: a DNS finding or an error. */
 interface Cause {
   /**
-   * Code of the finding or error, with the DNS host if known, such as "CODE at HOST". Domains with the same title are counted
+   * Code of the finding or error, with the DNS hosting company if known: "CODE at COMPANY". Domains with the same title are counted
    * together.
    */
   readonly title: string
@@ -296,7 +299,6 @@ function createReporter(work: BatchCommand, badLines: number, io: Io) {
   }
 }
 
-/** Orders causes by the number of their domains, the most frequent cause first. */
 const byDomainCount = (one: Cause, other: Cause): number => other.domains.length - one.domains.length
 
 /** Maximum number of domains that the summary names for each cause. */
@@ -309,7 +311,11 @@ function formatCause({ title, message, fix, domains }: Cause): string[] {
   return fix ? [...lines, `    fix: ${fix}`] : lines
 }
 
-/** Runs the events of each of several claims to their end. @param begin starts the work on one claim */
+/**
+ * Works on several known claims, for `claims verify` and `claims watch`. Skips claims that were completed when last seen.
+ *
+ * @param begin starts the work on one claim
+ */
 export function processClaims(
   domains: readonly string[],
   flags: BatchOptions,
@@ -327,8 +333,8 @@ export function processClaims(
 }
 
 /**
- * Returns the result of a domain whose newest claim was completed when last seen, with the time in `seen_at`: a run over several
- * domains sends no request for such a claim. Undefined for any other claim.
+ * Returns the result of a domain whose newest claim was completed when last seen, else undefined. No request is sent for such a
+ * claim; `seen_at` in the row tells when it was last seen.
  */
 export function resultIfCompleted(newest: LedgerEntry | undefined, now: number): DomainResult | undefined {
   if (newest === undefined || judgeClaim(newest.claim, now).phase !== 'completed') return undefined
@@ -336,8 +342,8 @@ export function resultIfCompleted(newest: LedgerEntry | undefined, now: number):
 }
 
 /**
- * Runs the events of the work on one of several claims to their end, prints warnings and DNS findings, and lets the work on the
- * next domain begin (`releaseTurn`) once the claim waits.
+ * Runs the work on one of several claims to its end, and prints its warnings and DNS findings. Lets the work on the next domain
+ * begin (`releaseTurn`) once the claim waits.
  */
 export async function drainClaimEvents(
   events: ClaimEvents,

@@ -22,20 +22,20 @@ import {
   watchDns,
 } from './watch-dns.ts'
 
-/** Result of a DNS check: the report to print, and the error that the command ends with. */
+/** Result of `claims check` for one domain. */
 export interface CheckResult {
   readonly report: CheckReport
   /** The error that the command ends with; undefined for exit 0. */
   readonly error?: CliError | undefined
-  /** The next step for a claim whose record is ready; meaningless with an error. */
+  /** The next step for a claim whose record is ready; to be ignored if there is an error. */
   readonly hint?: string | undefined
 }
 
 /**
- * Checks DNS for the record of a claim, or for a given value. Without a value and a known claim, or for a claim that ended
- * without success, whose value is useless, reports the TXT values of the name.
+ * Checks DNS for the record of a claim, or for the given value. With neither a value nor a known claim, only reports which TXT
+ * values the name has; also for a claim that ended without success, whose value is useless.
  *
- * @param domain a claim or a domain; the user picks one from a list if undefined
+ * @param domain a domain name or placeholder domain id; if undefined, the user picks a known claim
  * @param value the TXT value to expect instead of the claim's
  * @param isExact whether to check exactly the name `domain` (`--name`), even if it has a claim with a record at another name
  * @throws CliError as `findClaimOrDomain` and `expectedRecord`; exit 2 for a malformed value, or for `wait` without a value and a
@@ -72,10 +72,10 @@ export async function checkDomain(
     return claim
   }
   const { isOpen, phase } = judgeClaim(first, io.clock.now())
-  // The service may omit the record of a claim that has ended, for which `expectedRecord` would throw. The value of a claim that
-  // ended without success is of no use in DNS, so expect none: the report then lists the TXT values of the name.
+  // The service may omit the record of a claim that has ended, for which `expectedRecord` would throw.
   const hasRecord = isOpen || first.record?.value
   const known = hasRecord ? expectedRecord(first, asked) : { name: asked ?? first.name ?? domainId }
+  // The value of a claim that ended without success is useless in DNS, so expect none: the report then lists the TXT values.
   const wanted = { expected: null, ...known, ...(!isOpen && phase !== 'completed' && { expected: null }) }
   const checked = await checkRecord(wanted, { claim: first, read: readAgain }, options, io)
   return applyClaim(checked, claim, io.clock.now())
@@ -90,7 +90,8 @@ function applyClaim({ report, error }: CheckResult, claim: DomainClaim, now: num
   const own = { ...report, claim: { status: claim.status ?? 'unknown' } }
   const over = { retry_after_seconds: null, findings: [] }
   if (!judged.isOpen && judged.error !== undefined) {
-    // A claim that ended during the wait was checked with its value, so the findings tell the user to publish a useless value.
+    // If the claim ended during the wait, the findings still tell the user to publish its value, which is useless now. So remove
+    // them.
     const unasked = { ...over, expected: null, verdict: 'unknown', ready: false } as const
     return { report: report.expected === null ? own : { ...own, ...unasked }, error: judged.error }
   }
@@ -136,7 +137,7 @@ const NO_VALUE_NOTICE =
   'no claim is known here, so no value was looked for: give it with --value, or as domain,value in a list'
 
 /**
- * Tells the user that a check had no value to look for, or, if no server answered and the format doesn't print findings, warns of
+ * Tells the user that a check had no value to look for. If no server answered and the format doesn't print the findings, warns of
  * the first finding instead.
  */
 export async function explainMissingValue(
@@ -166,7 +167,6 @@ export const emptyReport = (name: string): CheckReportJson => ({
 /**
  * Writes the report of one domain to stdout, in the format in use.
  *
- * @param options of the check, for the command line in a Markdown or HTML report
  * @param columns of the report in TSV, and in a table with `--fields`
  */
 export async function writeReport(
@@ -181,8 +181,8 @@ export async function writeReport(
     const { name, expected } = report
     const { resolvers, authoritativePort } = dnsSettings(settings)
     const asked = (resolvers === 'system' ? await io.dns.systemResolvers() : resolvers).map(formatResolver)
-    // In the report's command, name the value and the resolvers, so that the command repeats the check also where no claim and no
-    // setting provides them.
+    // The command line in the report names the value and the resolvers, so that it repeats the check also on a machine without this
+    // claim and these settings.
     const words = [
       ...(expected === null ? [name] : ['--name', name, '--value', expected]),
       ...(resolvers === 'system' ? [] : asked.flatMap((one) => ['--resolver', one])),

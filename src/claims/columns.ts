@@ -57,26 +57,25 @@ export const CLAIM_COLUMNS: readonly Column[] = [
  */
 const TSV_FIELDS = ['domain_id', 'region', 'created_at', 'id', 'record.name', 'record.value']
 
-/** Columns of `claims list`. */
 export const CLAIM_LIST_COLUMNS: readonly Column[] = CLAIM_COLUMNS.flatMap((column): Column[] => {
   if (column.field === 'expires') return [{ ...column, text: formatServiceTimestamp }]
   return [TSV_FIELDS.includes(column.field) ? { ...column, only: 'programs' } : column]
 })
 
-/** Columns with the error of a domain, for the rows of a run over several domains. */
+/** Columns of a domain's error, in the rows of a run over several domains. */
 export const ERROR_COLUMNS: readonly Column[] = [
   { field: 'error.code', title: 'Problem', optional: true },
   { field: 'error.message', title: 'Message', only: 'programs' },
 ]
 
-/** Columns of a claim in runs over several domains. */
+/** Columns of a claim's row in a run over several domains. */
 export const BATCH_CLAIM_COLUMNS: readonly Column[] = [
   ...CLAIM_LIST_COLUMNS.filter(({ field }) => !['meaning', 'expires'].includes(field)),
   { field: 'seen_at', title: 'Last seen', optional: true, kind: 'time' },
   ...ERROR_COLUMNS,
 ]
 
-/** Dotted names of an error's JSON fields. */
+/** Dotted names of an error's JSON fields, for `--fields`. */
 export const ERROR_FIELDS = ['code', 'message', 'hint', 'status', 'exit'].map((field) => `error.${field}`)
 
 /** Returns `expires_at` of an open or expired claim; undefined for others, where the date would look like a deadline. */

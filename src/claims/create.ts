@@ -32,7 +32,10 @@ export async function createAndPrintClaim(domain: string, requestFor: RequestFor
   else await io.hint(`to follow it: mailclaim claims watch ${name}`)
 }
 
-/** Starts claims of several domains. Skips a domain with an open claim, which a new claim would supersede. */
+/**
+ * Starts claims of several domains. Skips a domain whose newest known claim is completed, or is open or superseded: a new claim
+ * would end the open one or the one that superseded it.
+ */
 export async function createSeveralClaims(
   domains: readonly string[],
   flags: BatchOptions,

@@ -48,7 +48,6 @@ export const BATCH_OPTIONS = [
   },
 ] as const satisfies readonly OptionDefinition[]
 
-/** Parsed values of `BATCH_OPTIONS`. */
 export type BatchOptions = OptionValues<typeof BATCH_OPTIONS>
 
 /** Whether the command line requests a run over several domains: more than one argument, `--from` or `--all`. */

@@ -27,19 +27,19 @@ import { judgeClaim } from './lifecycle.ts'
  */
 
 const FORMAT = 1
-/** Maximum number of completion candidates whose files are read to show the claims' statuses. */
+/** Maximum number of completion candidates with a status: each status takes a file read, so more would slow completion down. */
 const MAX_STATUSES = 100
-/** Maximum number of names that completion reads from one directory; reading so many takes 5 ms. */
+/** Maximum number of names that completion reads from one directory; reading 3000 takes about 5 ms. */
 const MAX_NAMES = 3000
 
-/** Callback for each damaged or unreadable file; the ledger leaves the file alone and skips it. */
+/** Called for each damaged or unreadable ledger file, which is skipped and left unchanged. */
 type OnDamaged = (error: CliError) => Promise<void>
-/** Location of a ledger: the state directory and profile, with the base URL that selects claims of one service. */
+/** Location of a ledger: the state directory and profile. The base URL, if set, selects the claims of one service. */
 type Place = Pick<Context, 'directories'> & { readonly settings: Pick<Settings, 'chosen' | 'profile'> }
 
-/** A claim as it was in the service's last response about it. */
+/** A saved claim, as the service last sent it. */
 export interface LedgerEntry {
-  /** Issuer URL of the claim's service; claims of two services may have the same id. */
+  /** Base URL of the claim's service, since two services may use the same claim id. */
   readonly issuer: string
   /** Time of the last response about the claim, in ISO 8601. */
   readonly seen_at: string
@@ -47,8 +47,8 @@ export interface LedgerEntry {
 }
 
 /**
- * Saves a claim in the ledger; a claim without `domain_id` isn't saved. Only warns if the file can't be written (read-only home,
- * full disk), because the command can still show the claim.
+ * Saves a claim in the ledger, unless the claim has no `domain_id` or no base URL is set. Only warns if the file can't be written
+ * (read-only home, full disk), because the command can still show the claim.
  */
 export async function saveClaim(claim: DomainClaim, io: Io): Promise<void> {
   const issuer = baseUrlOf(io.settings)
@@ -73,7 +73,7 @@ export async function saveClaim(claim: DomainClaim, io: Io): Promise<void> {
   }
 }
 
-/** Removes a claim from the ledger. @throws CliError `cannot_write`, exit 1 */
+/** Removes a claim from the ledger. No error if the file is gone already. @throws CliError `cannot_write`, exit 1 */
 export async function forgetClaim(entry: LedgerEntry, place: Place): Promise<void> {
   const path = pathOf(entry, place)
   const failure = catchError(() => rmSync(path, { force: true }))
@@ -91,7 +91,10 @@ export function findClaimsByName(name: string, place: Place, onDamaged?: OnDamag
   return read([nameKey(name)], place, onDamaged)
 }
 
-/** Finds the claim with this placeholder domain id: of the service in use, or of every service if no base URL is set. */
+/**
+ * Finds the claim with a placeholder domain id: of the service in use, or of any service if no base URL is set; undefined if the
+ * ledger has none.
+ */
 export async function findClaimById(
   domainId: string,
   place: Place,
@@ -111,14 +114,14 @@ export function describeLedger({ settings }: Pick<Place, 'settings'>): string {
   return nameOfLedger(settings.profile.value, baseUrlOf(settings))
 }
 
-/** Describes a ledger by its profile and, if given, the issuer URL of the service. */
 const nameOfLedger = (profile: string, issuer?: string): string =>
   `in profile ${profile}${issuer === undefined ? '' : ` at ${issuer}`}`
 
 /**
- * Returns a description, as of `describeLedger`, of each other ledger on this machine in which `find` finds claims; sorted.
+ * Searches all ledgers on this machine except the one in use, so that a hint can tell where a claim is.
  *
- * @param find returns the matching claims of one profile, at any service
+ * @param find returns the matching claims in one profile, at any service
+ * @returns the ledgers with a match, sorted and described as by `describeLedger`
  */
 export async function findOtherLedgers(
   find: (other: Place) => Promise<readonly LedgerEntry[]>,
@@ -148,10 +151,10 @@ export async function listOpenDomains(place: Place & Pick<Context, 'clock'>): Pr
 }
 
 /**
- * Lists domains that start with a prefix, for completion: pairs of a name and the status of its newest claim. Reads at most 3000
- * names of a directory, and leaves the status empty if more than 100 domains match, so that completion stays fast.
+ * Lists domains that start with a prefix, for completion: pairs of a name and the status of its newest claim. So that completion
+ * stays fast, reads at most 3000 names of a directory, and leaves the statuses empty if more than 100 domains match.
  *
- * @param most maximum number of domains
+ * @param most maximum number of domains to return
  */
 export async function listKnownDomains(
   prefix: string,
@@ -196,7 +199,7 @@ async function read(keys: Iterable<string>, place: Place, onDamaged?: OnDamaged)
 /**
  * Yields, sorted, the names of the domains' directories that start with `prefix`.
  *
- * @param most maximum number of names to read per shard, before the filter
+ * @param most maximum number of names to read per shard (the domains with the same first two letters), before the filter
  */
 function* keysIn(place: Place, prefix = '', most?: number): Generator<string, void, void> {
   const names = join(directoryOf(place), 'names')
@@ -207,7 +210,7 @@ function* keysIn(place: Place, prefix = '', most?: number): Generator<string, vo
       .sort()
 }
 
-/** Validates the JSON of a ledger file. @throws Error */
+/** Validates the JSON of a ledger file. @throws Error if the format is another or a field is missing */
 function parseEntry(value: unknown): LedgerEntry {
   const entry = value as Partial<LedgerEntry> & { readonly format?: unknown }
   requireFormat(entry?.format, FORMAT)
@@ -236,7 +239,10 @@ function namesBelow(directory: string, most = Number.POSITIVE_INFINITY): string[
   }
 }
 
-/** Returns a domain name's form for comparisons: lower case, A-labels (RFC 5890), without the final dot. */
+/**
+ * Returns a domain name in its form for comparisons: lower case, A-labels (RFC 5890), without the final dot. A malformed name gets
+ * no A-labels.
+ */
 export function asciiName(name: string): string {
   const checked = checkName(name)
   return checked.ok ? checked.ascii : name.toLowerCase().replace(/\.$/, '')
@@ -251,7 +257,7 @@ function nameKey(name: string): string {
 }
 
 /**
- * Returns the base URL of the service in use, which identifies the service; undefined if none is set.
+ * Returns the base URL of the service in use, by which the ledger tells services apart; undefined if none is set.
  *
  * @throws CliError exit 2 if malformed
  */

@@ -3,13 +3,13 @@ import { parseTimestamp } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { clip } from '../terminal/sanitize.ts'
 
-/** Phases of a claim. `isOpen`: the claim may still complete. `needsRecord`: the service may still query the TXT record. */
+/** Phases of a claim, with the values of `ClaimState.isOpen` and `ClaimState.needsRecord` in each. */
 const PHASES = {
-  /** Waiting for a verification request, or for the record that the service queries after it. */
+  /** Waiting for a verification request or, after one, for the service to find the TXT record. */
   pending: { isOpen: true, needsRecord: true },
   /** The service has found the record, and transfers the domain. */
   accepted: { isOpen: true, needsRecord: false },
-  /** Stopped by a safety check of the service, whose reason may pass without an action of the user. */
+  /** Stopped by a safety check of the service. The block may be lifted without any action of the user. */
   blocked: { isOpen: true, needsRecord: false },
   /** A status that this version of the program doesn't know; treated as in progress. */
   unknown: { isOpen: true, needsRecord: true },
@@ -23,23 +23,20 @@ const PHASES = {
 
 export type ClaimPhase = keyof typeof PHASES
 
-/** The interpretation of a claim's status. Other code uses these fields instead of the status itself. */
+/** State of a claim, derived from its status, reasons and expiry time. */
 export interface ClaimState {
   readonly phase: ClaimPhase
   /** Whether the claim may still complete. */
   readonly isOpen: boolean
   /** Whether the service may still query the TXT record. */
   readonly needsRecord: boolean
-  /**
-   * Description for the user, without capital letter and period: "waiting for the TXT record to be verified", or a clause such as
-   * "the claim was canceled".
-   */
+  /** Description for the user, in lower case without a final period, such as "the claim was canceled". */
   readonly text: string
   /** The error of a blocked or unsuccessfully ended claim, exit 9; undefined in all other phases. */
   readonly error: CliError | undefined
 }
 
-/** Explanations of the `blocked_reason` values that the interface names. */
+/** Explanations of the `blocked_reason` values that the service documents. */
 const BLOCKED_REASONS: ReadonlyMap<string, string> = new Map([
   ['grace_period', 'the domain changed hands or was verified recently and is in a grace period'],
   ['recent_owner_activity', 'the current owner used the domain recently'],
@@ -47,8 +44,8 @@ const BLOCKED_REASONS: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
- * Phase, error code and message for each status of a claim that has ended without success. The interface names no such status, so
- * these are those of similar services.
+ * Phase, error code and message for each status of a claim that has ended without success. The service documents none of these
+ * statuses, so they are those of similar services.
  */
 const ENDS: ReadonlyMap<string, readonly [phase: ClaimPhase, code: ErrorCode, text: string]> = new Map([
   ['expired', ['expired', 'claim_expired', 'the claim expired before it was verified']],
@@ -77,9 +74,9 @@ export function formatDomain({ name }: DomainClaim): string {
 export const domainArg = ({ name }: DomainClaim): string => (/^\w[\w.-]*$/.test(name ?? '') ? ` ${name}` : '')
 
 /**
- * Interprets a claim. The interface names only the status `pending`; this function also knows the statuses of similar services. An
- * unknown status is in progress, unless the claim has a failure or block reason. A claim that isn't verified is treated as expired
- * after `expires_at`, whatever its status.
+ * Derives a claim's state. The service documents only the status `pending`, so this function also knows the statuses of similar
+ * services. An unknown status counts as in progress, unless the claim has a failure or block reason. A claim that is neither
+ * verified nor ended counts as expired after `expires_at`, whatever its status.
  *
  * @param now milliseconds since 1970
  */

@@ -27,13 +27,13 @@ const DOMAIN: readonly string[] = ['domain', 'domainname', 'name']
 const VALUE: readonly string[] = ['value', 'txtvalue', 'record.value']
 /** Headings of the column with regions. */
 const REGION: readonly string[] = ['region']
-/** Headings that tell of web or mail addresses, so that a column `name` beside them has the names of customers instead of domains. */
+/**
+ * Headings of columns with web or mail addresses. Beside such a column, a column `name` has the names of customers, not domains.
+ */
 const ADDRESS = /domain(?!_id)|url|web|www|site|page|host|link|mail|internet/
 /** Columns of a list without a header row. */
 const DEFAULT_COLUMNS = ['domain', 'value']
-/** Hint for a file that isn't UTF-8 text. */
 const ENCODING_HINT = 'save it as CSV UTF-8, with a column named domain'
-/** Hint for a file that isn't a list of domains. */
 const FORMAT_HINT = 'give a domain, or domain,value, on each line'
 /** Maximum number of unusable lines that are named on stderr. */
 const MAX_NAMED_LINES = 10
@@ -96,7 +96,11 @@ export async function readDomainList(from: string, takesIds: boolean, io: Io) {
   return { inputs: [...inputs.values()], badLines: badLines.length }
 }
 
-/** Reads a UTF-8 text without its byte order mark. @throws CliError exit 2 if it can't be read or is larger than 32 MiB */
+/**
+ * Reads a UTF-8 text without its byte order mark.
+ *
+ * @throws CliError exit 2 if the text can't be read or is larger than 32 MiB; the reason of the interrupt signal
+ */
 async function readText(from: string, { stdin, interrupts }: Io): Promise<string> {
   const { signal } = interrupts
   const input: Readable = from === '-' ? stdin.stream : createReadStream(from)
@@ -161,12 +165,7 @@ function mergeInputs(input: DomainInput, earlier: DomainInput = input): DomainIn
   return { domain, value, region }
 }
 
-/**
- * Parses a row into a domain with its value and region.
- *
- * @param columns the headings of the columns
- * @throws CliError exit 2 for an unusable row
- */
+/** Parses a row into a domain with its value and region. @throws CliError exit 2 for an unusable row */
 function parseRow(cells: readonly string[], columns: readonly string[], takesIds: boolean): DomainInput {
   if (cells.length > columns.length) throw usageError(`columns: ${cells.length} instead of ${columns.length}`)
   const [domain, value, region] = [DOMAIN, VALUE, REGION].map((texts) => {

@@ -23,12 +23,13 @@ import {
 import { domainArg, formatDomain, judgeClaim } from './lifecycle.ts'
 import { parseRecord } from './record.ts'
 
-/** The claim that the argument `<claim>` refers to. */
+/** A claim that the user has named: an entry of the ledger, or only an id. */
 export interface KnownClaim {
   /** The placeholder domain id, by which the service identifies the claim. */
   readonly domainId: string
   /**
-   * The domain in its ASCII form (A-labels), if known; every response must have the same name. `acceptAnswer` sets a missing name.
+   * The domain in its ASCII form (A-labels); every response must have the same name. Undefined if the claim was named by an id that
+   * the ledger doesn't have, until `acceptResponse` sets the name of the first response.
    */
   name: string | undefined
   /** The ledger's entry of the claim; undefined if this machine hasn't seen the claim. */
@@ -36,7 +37,8 @@ export interface KnownClaim {
 }
 
 /**
- * Finds the claim of a domain name or placeholder domain id; lets the user pick from a list if the argument is missing.
+ * Finds the claim of a domain name or placeholder domain id; lets the user pick from a list if the argument is missing. An id that
+ * the ledger doesn't have is accepted, because the claim may have been created on another machine.
  *
  * @throws CliError `claim_unknown`, exit 5; exit 2 for an argument that is neither, or a missing argument without a terminal
  */
@@ -49,10 +51,9 @@ export async function findClaim(argument: string | undefined, io: Io): Promise<K
 }
 
 /**
- * Returns the error for a domain without a claim in the ledger in use. The hint names other ledgers that have a claim of the
- * domain.
+ * Returns the error for a domain without a claim in the ledger in use.
  *
- * @param hint used if no other ledger has a claim of the domain
+ * @param hint used unless another ledger on this machine has a claim of the domain, which is named instead
  */
 export async function unknownClaimError(domain: string, hint: string, io: Io): Promise<CliError> {
   const others = await findOtherLedgers((other) => findClaimsByName(domain, other), io)
@@ -81,7 +82,7 @@ export async function findClaimOrDomain(
   throw usageError(name.problem, name.fix)
 }
 
-/** Returns the ASCII form (A-labels) of a domain to claim. @throws CliError exit 2 */
+/** Returns the ASCII form (A-labels) of a domain to claim. @throws CliError exit 2 for an invalid name */
 export function parseDomain(text: string): string {
   const name = checkName(text)
   if (name.ok) return name.ascii
@@ -95,7 +96,7 @@ export function toKnownClaim(entry: LedgerEntry): KnownClaim {
   return { domainId: domain_id ?? '', name: name ? asciiName(name) : undefined, entry }
 }
 
-/** Lets the user pick a claim. @throws CliError exit 2 if the command isn't interactive or there are no claims */
+/** Lets the user pick a claim. @throws CliError exit 2 if the command isn't interactive or the ledger is empty */
 async function pick(entries: readonly LedgerEntry[], io: Io): Promise<KnownClaim> {
   if (!io.settings.interactive || entries.length === 0)
     throw usageError(
@@ -121,7 +122,7 @@ async function pick(entries: readonly LedgerEntry[], io: Io): Promise<KnownClaim
  * @returns the claim, with the known name if the response has none
  * @throws CliError `unexpected_answer`, exit 7, with both names or ids in the message
  */
-async function acceptAnswer(answer: DomainClaim, known: Partial<KnownClaim>, io: Io): Promise<DomainClaim> {
+async function acceptResponse(answer: DomainClaim, known: Partial<KnownClaim>, io: Io): Promise<DomainClaim> {
   const { name, domainId } = known
   if (name !== undefined && answer.name && asciiName(answer.name) !== name)
     throw new WrongResourceError(`asked for the claim of ${name}, got that of ${clip(answer.name, 255)}`)
@@ -149,7 +150,7 @@ export interface ClaimAccess extends ServiceAccess {
 /**
  * Gets the claim from the service, and saves it in the ledger.
  *
- * @throws CliError as `getClaim`; exit 5 if the service doesn't have the claim
+ * @throws CliError as `getClaim` and `acceptResponse`; exit 5 if the service doesn't have the claim
  */
 export async function fetchClaim(
   { known, client, io }: ClaimAccess,
@@ -158,12 +159,12 @@ export async function fetchClaim(
   const answer = await getClaim(client, known.domainId, options).catch((error: unknown) => {
     throw isClaimNotFound(error) && known.entry !== undefined ? goneError(known.entry.claim, error) : error
   })
-  return acceptAnswer(answer, known, io)
+  return acceptResponse(answer, known, io)
 }
 
 /**
- * Creates a claim at the service, and saves the claim in the ledger. A conflict (409) is always an error, since the interface
- * doesn't list the conflicts; the hint says how to continue a claim that another machine has created.
+ * Creates a claim at the service, and saves the claim in the ledger. A conflict (409) is an error, whose hint says how to continue
+ * a claim that another machine has created.
  *
  * @returns the claim, and whether the service created it (201) or already had an identical one (200)
  * @throws CliError as `createClaim` and `parseRecord`; `unexpected_answer`, exit 7, for a claim of another domain
@@ -172,7 +173,7 @@ export async function requestClaim(request: ClaimRequest, { client, io }: Servic
   try {
     const { claim: answer, created } = await createClaim(client, request)
     const name = asciiName(request.name)
-    const claim = await acceptAnswer(answer, { name }, io)
+    const claim = await acceptResponse(answer, { name }, io)
     // Validate the record now, so that no command tells the user to add a record outside of the domain.
     if (judgeClaim(claim, io.clock.now()).needsRecord) parseRecord(claim, name)
     return { claim, created }
@@ -198,7 +199,7 @@ export async function requestVerification(
 ): Promise<DomainClaim> {
   const { known, client, io } = access
   try {
-    return await acceptAnswer(await verifyClaim(client, known.domainId, options), known, io)
+    return await acceptResponse(await verifyClaim(client, known.domainId, options), known, io)
   } catch (refusal) {
     if (isClaimNotFound(refusal)) throw goneError(before, refusal)
     if (!(refusal instanceof CliError) || refusal.exit !== Exit.refused) throw refusal
@@ -236,8 +237,8 @@ export const bestEffortOptions = (deadline: Deadline | undefined): RequestOption
 })
 
 /**
- * Gets a claim from the service. Returns the ledger's copy, if there is one, after a failed request; but throws if the service
- * doesn't have the claim or sends another claim.
+ * Gets a claim from the service, or its copy from the ledger if the request fails. Throws if the ledger has no copy, the service no
+ * longer has the claim, or the response is about another claim.
  */
 export type ClaimReader = (known: KnownClaim, deadline?: Deadline) => Promise<DomainClaim>
 

@@ -15,10 +15,9 @@ export interface RecordPlace {
   readonly dnsHost: string | null
 }
 
-/** Maximum milliseconds to look for the zone of a record in DNS. */
 const TIMEOUT_MS = 4000
 
-/** Finds the zone of a record in DNS; undefined if there is no answer within four seconds, or if the name is invalid. */
+/** Finds the zone of a record in DNS; undefined if the zone isn't found within four seconds, or if the name is invalid. */
 export async function findRecordPlace(name: string, io: Io): Promise<RecordPlace | undefined> {
   const checked = checkName(name)
   if (!checked.ok) return undefined

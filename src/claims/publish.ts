@@ -61,7 +61,7 @@ export async function createPublishFunction(command: string, io: Io) {
           command,
           variables,
           timeoutMs: TIMEOUT_MS,
-          // The prefix keeps a line such as `error: …` or `::error::` from being taken for this program's, or for a command by CI.
+          // The prefix keeps a line `error: …` from looking like an error of this program, and CI from obeying `::error::`.
           onLine: (line) => say(`publish: ${line}`),
           signal: AbortSignal.any([stop.signal, io.interrupts.signal]),
         })

@@ -16,13 +16,14 @@ export interface TxtRecord {
   readonly ttl: number | undefined
 }
 
-/** TTL in seconds for zone files and providers that require one, if the service names none. */
+/** TTL of the record in zone files and for `--publish`, if neither the service nor DNS provides one. */
 export const DEFAULT_TTL_SECONDS = 300
-/** Maximum TTL in seconds (RFC 2181 section 8). */
+/** Maximum TTL (RFC 2181 section 8). */
 const MAX_TTL_SECONDS = 2 ** 31 - 1
 /**
- * Labels whose TXT records certificate authorities, mail servers and other services act on: a malicious service could name such a
- * record in a claim (https://www.iana.org/assignments/dns-parameters, Underscored and Globally Scoped DNS Node Names).
+ * Labels whose TXT records certificate authorities, mail servers and other services trust. A malicious service could name such a
+ * record in a claim, and the user would publish it (https://www.iana.org/assignments/dns-parameters, Underscored and Globally
+ * Scoped DNS Node Names).
  */
 const RESERVED_LABELS = new Set([
   '_acme-challenge',
@@ -39,8 +40,7 @@ const RESERVED_LABELS = new Set([
   '_validation-persist',
 ])
 /**
- * Matches a record name: labels of letters, digits, underscores and hyphens, separated by dots; no label is empty or begins with a
- * hyphen.
+ * Matches a record name: labels of letters, digits, underscores and hyphens, separated by dots. A label can't begin with a hyphen.
  */
 const RECORD_NAME = /^[\p{L}\p{Nd}_][\p{L}\p{M}\p{Nd}_-]*(\.[\p{L}\p{Nd}_][\p{L}\p{M}\p{Nd}_-]*)*\.?$/u
 
@@ -59,8 +59,8 @@ export function parseRecord(claim: DomainClaim, domain = asciiName(claim.name ??
       hint: `to fetch it again: mailclaim claims get${domainArg(claim)}`,
     })
   }
-  // Zone files and shell commands get the name unquoted, so it must not have special characters, such as a leading hyphen,
-  // which begins an option. `sanitizeLine` finds invisible letters, such as U+3164, which the expression allows.
+  // Zone files and shell commands get the name unquoted, so it must not have special characters, such as a leading hyphen, which
+  // begins an option. `sanitizeLine` finds invisible letters, such as U+3164, which `RECORD_NAME` allows.
   if (!RECORD_NAME.test(name) || sanitizeLine(name) !== name)
     throw unexpectedResponse(`${JSON.stringify(name.slice(0, 300))} is not a valid record name`)
   const shown = clip(name, 300)
@@ -92,7 +92,7 @@ export function expectedRecord(claim: DomainClaim, domain?: string): ExpectedRec
  * Reads the TXT value that a user gave, without surrounding quotation marks, spaces and invisible characters.
  *
  * @param what the value's name in the message, such as `--value`
- * @throws CliError exit 2 if the rest isn't a complete value
+ * @throws CliError exit 2 if the rest isn't of the form `prefix=token`
  */
 export function parseTxtValue(given: string, what = 'the value'): string {
   const value = parseGivenValue(given)
@@ -118,6 +118,5 @@ function escapeByte(byte: number): string {
 export const quoteTxtValue = (value: string): string =>
   quoteStrings((value.match(/.{1,255}/gs) ?? []).map((string) => Buffer.from(string)))
 
-/** Formats a record as a line of a zone file. */
 export const formatZoneLine = (record: TxtRecord): string =>
   `${record.name}.\t${record.ttl ?? DEFAULT_TTL_SECONDS}\tIN\tTXT\t${quoteTxtValue(record.value)}`

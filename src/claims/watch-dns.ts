@@ -16,7 +16,10 @@ import { expectedRecord } from './record.ts'
 /** Options of the DNS checks of one domain, alone or in a run over several domains. */
 export interface CheckOptions extends Pick<CheckRequest, 'publicResolvers' | 'cache'> {
   readonly deadline: Deadline
-  /** Whether to repeat the check until the record is ready or the claim no longer needs it. */
+  /**
+   * Whether to repeat the check until the record is ready or the claim no longer needs it. For `claims verify`, which checks once:
+   * whether to follow the claim to its end.
+   */
   readonly wait?: boolean
   /** In a run over several domains, lets the work on the next domain begin; called when this domain starts to wait. */
   readonly releaseTurn?: () => void
@@ -44,7 +47,10 @@ export interface WatchedClaim {
 
 /** The result of one DNS check in a wait. */
 export interface DnsWatchStep extends CheckAttempt {
-  /** The first finding's message after a change in DNS, or with the elapsed time after a minute without one; else undefined. */
+  /**
+   * Message of the first finding if DNS has changed since the last check; the message with the elapsed time after a minute without
+   * a change; else undefined.
+   */
   readonly news: string | undefined
   /** The claim from the service's last response; undefined if the check isn't for a claim. */
   readonly claim: DomainClaim | undefined
@@ -123,6 +129,6 @@ export function isWorthVerifying({ verdict, findings }: CheckReport, isLongLag: 
   return verdict === 'wait' && (isLongLag || findings.every(({ code }) => code !== 'partial_propagation'))
 }
 
-/** Returns the error of the last DNS check (`failure`), with a message that names the deadline. */
+/** Returns the error of the last DNS check, with `timed out after …` before its message. */
 export const toTimeoutError = (failure: CliError, { timeoutMs }: Deadline): CliError =>
   failure.with({ message: `timed out after ${formatDuration(timeoutMs / 1000)}: ${failure.message}` })

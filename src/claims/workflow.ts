@@ -29,9 +29,9 @@ export interface ClaimEvent {
   readonly claim: DomainClaim
   /** Message for the user, as the rest of a sentence about the claim. */
   readonly text: string
-  /** The last DNS check; present while the command waits for DNS. */
+  /** The last DNS check; present in the `waiting` events of a wait for DNS. */
   readonly report?: CheckReport | undefined
-  /** Milliseconds until the next DNS check. */
+  /** Milliseconds until the next DNS check; present together with `report`, except after the last check. */
   readonly nextInMs?: number | undefined
   /** The problem that a warning reports, or the reason why the claim isn't completed. */
   readonly error?: CliError | undefined
@@ -41,10 +41,13 @@ export interface ClaimEvent {
   readonly earlier?: DomainClaim
 }
 
-/** The result of the work on a claim. */
+/** A claim as last seen, and how the work on it ended. */
 export interface ClaimResult {
   readonly claim: DomainClaim
-  /** Why the claim isn't completed: it ended or is blocked (exit 9), the deadline passed (exit 8), or publishing failed. */
+  /**
+   * Error that the command ends with: the claim ended or is blocked (exit 9), the deadline passed or DNS needs a fix (exit 8), or
+   * publishing failed. Undefined also if `claims verify` without `--wait` has sent the verification request.
+   */
   readonly error?: CliError | undefined
   /** The last DNS check, if the record wasn't ready. */
   readonly report?: CheckReport | undefined
@@ -80,7 +83,10 @@ const WATCH_DELAYS = { first: 2000, max: 30_000 } as const
  * seconds.
  */
 const VERIFYING_DELAYS = { first: 1000, steady: 3, max: 30_000 } as const
-/** Maximum milliseconds to wait for lagging name servers while other servers of the zone have the record. */
+/**
+ * Maximum milliseconds to wait for lagging name servers while other servers of the zone have the record; with a short `--timeout`,
+ * half of the remaining time.
+ */
 const MAX_LAG_MS = 10 * 60 * 1000
 /** Maximum characters of a TXT value in a message. */
 const MAX_VALUE_LENGTH = 255
@@ -116,7 +122,7 @@ export async function* runClaim(request: ClaimRequest, setup: Omit<ClaimWork, 'k
 
 const needsRecord = (claim: DomainClaim, { clock }: Io): boolean => judgeClaim(claim, clock.now()).needsRecord
 
-/** Resumes the newest claim of the domain that the ledger has, or starts a new claim. @throws CliError as `runClaim` */
+/** Resumes the newest known claim of the domain, or starts a new claim. @throws CliError as `runClaim` */
 async function* createOrResume(
   request: ClaimRequest,
   { resumeOnly, deadline }: ClaimOptions,
@@ -156,7 +162,7 @@ export async function* startClaim(request: ClaimRequest, access: ServiceAccess):
   const { io } = access
   const [before] = await findClaimsByName(request.name, io)
   const earlier = before && judgeClaim(before.claim, io.clock.now()).isOpen ? before.claim : undefined
-  // Without a region in the request, the service would start the new claim in its default region.
+  // Repeat the region of the open claim: otherwise the service would start the new claim in its default region.
   const { claim, created } = await requestClaim({ region: earlier?.region ?? undefined, ...request }, access)
   if (!created) return yield* continueClaim(request, claim, 'the claim was already pending')
   const value = earlier === undefined ? before?.claim.record?.value : undefined
@@ -179,8 +185,8 @@ async function* continueClaim(request: ClaimRequest, claim: DomainClaim, text: s
 }
 
 /**
- * Returns a message that names the request's options that have no effect on an existing claim; undefined without such options. Only
- * the region can be compared, since the service's claim object has none of the other options.
+ * Returns a message that names the request's options that have no effect on an existing claim; undefined without such options. Of
+ * the options, a claim object has only the region, so the others are named even if the claim was created with them.
  */
 export function describeIgnoredOptions({ name: _, ...options }: ClaimRequest, { region }: DomainClaim) {
   const flags = Object.entries(options)
@@ -190,8 +196,8 @@ export function describeIgnoredOptions({ name: _, ...options }: ClaimRequest, { 
 }
 
 /**
- * Waits until DNS has the record, the claim no longer needs the record, or a verification request is worth a try anyway (the check
- * is inconclusive, or only caches and lagging servers lack the record).
+ * Waits until DNS has the record, or the claim no longer needs it. Also stops if a verification request may succeed anyway: the
+ * check is inconclusive, or only caches and lagging servers lack the record.
  *
  * @returns `claim` as last seen; `report` too if the record wasn't ready; `error` too if the deadline passed
  */
@@ -228,19 +234,18 @@ async function* waitForDns(begun: DomainClaim, work: ClaimWork): ClaimEvents {
   return last
 }
 
-/** Creates the event for a record that is ready in DNS. */
 const recordReadyEvent = (claim: DomainClaim, { name }: CheckReport): ClaimEvent => {
   return { event: 'dns', claim, text: `the record is visible at ${name}` }
 }
 
-/** Creates the warning about a DNS problem that doesn't prevent a verification request. @param error the error of the check */
+/** Creates the warning about a DNS problem that doesn't prevent a verification request. */
 const dnsWarningEvent = (claim: DomainClaim, text: string, error: CliError): ClaimEvent => {
   return { event: 'warning', claim, text, error, hint: error.hint }
 }
 
 /**
- * Sends the verification request, retries after network errors until the deadline (the request is idempotent), and follows the
- * claim until it is settled.
+ * Sends the verification request, and follows the claim until it is completed, blocked or ended. The request is idempotent, so it
+ * is repeated after network errors until the deadline.
  */
 async function* verifyAndFollow(work: ClaimWork, { claim, report }: ClaimResult): ClaimEvents {
   const { options, io } = work
@@ -268,15 +273,15 @@ async function* verifyAndFollow(work: ClaimWork, { claim, report }: ClaimResult)
 }
 
 /**
- * Follows a claim until it is completed, blocked (unless `throughBlocked`) or ended.
+ * Polls a claim until it is completed, blocked (unless `throughBlocked`) or ended, or the deadline passes.
  *
- * @param first the claim as this run has just received it, after its verification request or if none is needed; undefined to begin
- *   with a request for the claim
+ * @param first the claim as just received: the response to the verification request, or a claim that needs none; undefined to begin
+ *   with a poll
  */
 export async function* followClaim(work: ClaimWork, first?: DomainClaim): ClaimEvents {
   const { options, io } = work
-  // A claim is `pending` both before and after its verification request. So unless this run has sent the request (`first`), a
-  // pending claim may lack it.
+  // A claim is `pending` before and after its verification request. So unless this run has just sent one (`first`), a pending claim
+  // may lack the request.
   const mayLackRequest = ({ status }: DomainClaim) => first === undefined && status === 'pending'
   let next = first
   const events = followResource<DomainClaim>(
@@ -315,7 +320,7 @@ export async function* followClaim(work: ClaimWork, first?: DomainClaim): ClaimE
   }
 }
 
-/** Creates the parts of the error for a deadline that passes while the claim is in progress. */
+/** Creates the parts of the error for a deadline that passes before the claim has ended. */
 const inFlightError = (claim: DomainClaim, hint: string) =>
   ({ code: 'claim_in_flight', what: formatDomain(claim), hint }) as const
 
@@ -324,8 +329,8 @@ const verifyHint = (claim: DomainClaim): string =>
   `if the service hasn't been asked to verify it: mailclaim claims verify${domainArg(claim)} --wait`
 
 /**
- * Checks DNS once, sends the verification request, and with `wait` follows the claim. Sends no request if the record must
- * be fixed first (verdict `fix`); with any other verdict the service may see the record, so a warning is enough.
+ * Checks DNS once, sends the verification request, and with `wait` follows the claim. If the record must be fixed first (verdict
+ * `fix`), sends no request. With any other verdict the service may see the record, so only warns.
  */
 export async function* checkAndVerify(work: ClaimWork): ClaimEvents {
   const { known, options, io } = work

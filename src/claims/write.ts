@@ -11,8 +11,8 @@ import { parseRecord, type TxtRecord } from './record.ts'
 import type { ClaimEvent, ClaimEvents } from './workflow.ts'
 
 /**
- * Writes a claim to stdout. With `--format table`, shows the record of an open claim only, with the host to enter at the DNS
- * provider, for which the zone is looked up in DNS; omits an invalid record with a warning.
+ * Writes a claim to stdout. With `--format table`, shows the record of an open claim only, and with it the host to enter at the DNS
+ * provider, for which the zone is looked up in DNS. An invalid record is left out with a warning.
  */
 export async function writeClaim(claim: DomainClaim, io: Io): Promise<void> {
   const { format, fields } = io.settings
@@ -36,13 +36,12 @@ export async function writeClaim(claim: DomainClaim, io: Io): Promise<void> {
   await io.write(claim, CLAIM_COLUMNS.toSpliced(at, 0, host))
 }
 
-/** Writes an event as a line of `--format jsonl`. */
 function writeEvent({ event, claim, report, error, earlier }: ClaimEvent, io: Io): Promise<void> {
   const fields = { claim, ...(earlier && { earlier }), ...(report && { report: toReportJson(report) }) }
   return io.writeEvent(event, { ...fields, ...error?.toJSON() })
 }
 
-/** Prints the work on a claim for people, on stderr. */
+/** Prints the events of a claim for people, on stderr. */
 export interface ClaimPresenter {
   readonly show: (event: ClaimEvent) => Promise<void>
   /** Whether `show` prints the claim's record and status, so that `presentClaimEvents` needn't print the claim again after an error. */
@@ -75,7 +74,10 @@ export async function presentClaimEvents(
   return claim
 }
 
-/** Prints an event on stderr as a line with the domain, with a hint below if the event has one. */
+/**
+ * Prints an event on stderr as a line with the domain, with its hint below. Of a `done` event prints only the hint, because the
+ * claim or the error follows.
+ */
 export async function printEvent({ event, claim, text, hint }: ClaimEvent, io: Io): Promise<void> {
   if (event === 'warning') await io.warn(text)
   else if (event !== 'done') await io.say(`${formatDomain(claim)}: ${text}`)
@@ -83,8 +85,8 @@ export async function printEvent({ event, claim, text, hint }: ClaimEvent, io: I
 }
 
 /**
- * Prints the next steps of a newly completed claim: the service transfers the domain as a new one with its own DKIM keys, so the
- * previous owner's DNS records are useless, and this program has no operations for domains.
+ * Prints the next steps of a newly completed claim. The service transfers the domain as a new one with its own DKIM keys, so the
+ * previous owner's DNS records are useless; this program has no operations for domains.
  */
 async function writeNextSteps(claim: DomainClaim, io: Io): Promise<void> {
   if (io.settings.quiet) return
