@@ -96,9 +96,9 @@ async function askResolvers(
     const delegation = delegationFrom(message, level, port)
     // A resolver with authority over a registered domain answers from a zone of its own, so mark the delegation: the public DNS
     // needn't have the zone.
-    const isResolvers = message.aa && message.ra && !isRegistry(level)
+    const isResolverZone = message.aa && message.ra && !isRegistry(level)
     if (delegation !== undefined || resolver instanceof URL)
-      return delegation && { ...delegation, isResolvers }
+      return delegation && { ...delegation, isResolverZone }
     // A resolver that doesn't offer recursion (RA) is an authoritative server, chosen by the user for private DNS, so start the
     // search at this server.
     const isAuthoritative = !message.ra && message.rcode !== 'NXDOMAIN'
@@ -106,7 +106,7 @@ async function askResolvers(
   }
   // Prefer the NS records of the public DNS to a resolver's own zone, and to an authoritative server given as a resolver.
   const asked = resolvers.slice(0, 3).map(askOne)
-  return await awaitPreferred(asked, ({ zone, isResolvers }) => zone !== '.' && !isResolvers)
+  return await awaitPreferred(asked, ({ zone, isResolverZone }) => zone !== '.' && !isResolverZone)
 }
 
 /**

@@ -5,16 +5,16 @@ import { findPublicSuffix } from './wire/registry.ts'
 import type { TxtValue } from './wire/txt-answer.ts'
 
 /**
- * Outcome of a TXT query to one server, with its label in reports:
+ * Outcomes of a TXT query to one server, with their labels in reports:
  *
- * - `match`: the expected value is at the name or at the end of its CNAME chain; never without an expected value
- * - `mismatch`: TXT records, but not the expected value; without an expected value any TXT records
- * - `absent`, `nxdomain`: an answer that there is no TXT record, or no such name
- * - `alias`: a CNAME is at the name, and the expected value isn't at the end of the chain
- * - `refused`, `servfail`: an answer without data; if the server has an SOA record of the zone, it fails for TXT queries alone
- * - `lame`: an answer that no server of the zone gives, such as a referral
- * - `timeout`, `unreachable`: no complete answer, which proves nothing about the record
- * - `not_checked`: no query was sent (no route from here, no query left, a server known to be silent)
+ * - `match`: the expected value is at the name, or at the end of its CNAME chain; never if no value is expected
+ * - `mismatch`: TXT records without the expected value; any TXT records if no value is expected
+ * - `absent`, `nxdomain`: no TXT record, or no such name
+ * - `alias`: a CNAME that doesn't lead to the expected value; any CNAME if no value is expected
+ * - `refused`, `servfail`: a response without data. From a server that has the zone's SOA record: it fails for TXT queries only
+ * - `lame`: a response that a server of the zone wouldn't send, such as a referral
+ * - `timeout`, `unreachable`: no complete response, which proves nothing about the record
+ * - `not_checked`: no query was sent (no route, the limit of queries reached, or a server known to be silent)
  */
 export const OUTCOME_LABELS = {
   match: 'found',
@@ -30,130 +30,141 @@ export const OUTCOME_LABELS = {
   not_checked: 'not checked',
 } as const
 
-/** Outcome of a TXT query to one server. */
 export type TxtOutcome = keyof typeof OUTCOME_LABELS
 
-/** Answer of a name server or a resolver to the TXT query of a check. */
+/** Result of the TXT query to one name server or resolver. */
 export interface TxtObservation {
   readonly outcome: TxtOutcome
-  /** TXT set, one entry per record; if the name has a CNAME, the set at the end of the chain. */
+  /** TXT set at the name or, if the name has a CNAME, at the end of the chain. */
   readonly values: readonly TxtValue[]
-  /** TTL in seconds of the TXT set or of the first CNAME; null without either. A resolver gives the time left in its cache. */
+  /**
+   * TTL in seconds of the TXT set, or of the first CNAME without a TXT set; null without either. From a resolver: the time left
+   * in its cache.
+   */
   readonly ttl: number | null
-  /** Seconds that caches keep the record's absence (RFC 2308 section 5); null unless the answer is negative. */
+  /** Negative TTL in seconds (RFC 2308 section 5); null if there are TXT records, or no SOA record in the response. */
   readonly negativeTtl: number | null
-  /** Target of the first CNAME; null without a CNAME. */
+  /** Target of the CNAME at the name; null without a CNAME. */
   readonly alias: string | null
-  /** Whether the answer had the AA bit (RFC 1035 section 4.1.1). A resolver with this bit answers from a zone of its own. */
+  /** Whether the response had the AA bit (RFC 1035 section 4.1.1). A resolver sets this bit for a zone that it serves itself. */
   readonly authoritative: boolean
-  /** Milliseconds from the query to the answer; null without an answer. */
+  /** Milliseconds from the query to the response or the timeout; null if no query was sent. */
   readonly ms: number | null
 }
 
-/** Answer of one name server at one of its addresses. */
+/** Result of the queries to one name server at one of its addresses: the TXT set, and the zone's SOA record and NS set. */
 export interface ServerObservation extends TxtObservation {
   readonly host: string
-  /** IP address; null if the host has none, with the outcome `unreachable` if that is certain, `timeout` if the lookup failed. */
+  /** IP address. Null without one: the host has no address (outcome `unreachable`), or its lookup failed (`timeout`). */
   readonly address: string | null
   /**
-   * Whether the answer was one that no authoritative server of the zone gives (a refusal, a failure, recursion without authority);
-   * null without an answer.
+   * Whether the response is unlike an authoritative server's (an error, or recursion without authority) and might be an
+   * interceptor's; null without a response.
    */
   readonly isSuspect: boolean | null
-  /** Whether the server is a recursive resolver: it offers recursion without authority, or answers for the registry's zone. */
+  /**
+   * Whether the server acts as a recursive resolver: it offers recursion (RA) without authority (AA), or answers for the
+   * registry's zone too.
+   */
   readonly isResolver: boolean
-  /** SOA record of the zone at this server; null without an authoritative answer. */
+  /** SOA record of the zone from this server; null without an authoritative answer. */
   readonly soa: Soa | null
-  /** Hosts of the zone's NS set at this server; empty without an authoritative answer. */
+  /** Hosts of the zone's NS set from this server; empty without an authoritative answer. */
   readonly nsSet: readonly string[]
 }
 
-/** Answer of one recursive resolver. */
+/** Result of the queries to one recursive resolver. */
 export interface ResolverObservation extends TxtObservation {
   readonly resolver: Resolver
-  /** Whether DNSSEC validation fails at the resolver: it answers SERVFAIL, but has data with checking disabled (the CD bit). */
+  /** Whether DNSSEC validation fails at the resolver: SERVFAIL, but data if checking is disabled (CD bit). */
   readonly failsValidation: boolean
   /** Text of the extended DNS error (RFC 8914); null without one. */
   readonly explanation: string | null
   /**
-   * Data of the zone in the resolver's cache. `texts`: hosts of the NS set or, if validation fails, the keys; `ttl`: the longest
-   * TTL in seconds. Null if the resolver wasn't queried for it.
+   * Records of the zone in the resolver's cache, to compare with those of the name servers; null if not queried. `texts`: hosts
+   * of the NS set or, if validation fails, the DS and DNSKEY records. `ttl`: the longest TTL left, in seconds.
    */
   readonly cached: { readonly texts: readonly string[]; readonly ttl: number } | null
 }
 
-/** TXT records of one authoritative server at names other than the expected one. */
+/** TXT records that one authoritative server has at names other than the checked name. */
 export interface TxtAtOtherNames {
-  /** TXT records at names where the record doesn't belong, except those that a wildcard generates. */
+  /** Records at names where the expected record often ends up by mistake, without those that a wildcard generates. */
   readonly misplaced: readonly MisplacedRecord[]
   /**
-   * Values of a wildcard that answers for the name, which then has no record of its own; empty if the wildcard has no TXT records,
-   * null without a wildcard.
+   * TXT values of a wildcard that covers the checked name, which then has no records itself (RFC 4592). Empty if the wildcard has
+   * a CNAME, but no TXT records; null without a wildcard.
    */
   readonly wildcard: readonly TxtValue[] | null
 }
 
-/** TXT records at a name where the expected record often ends up by mistake. */
+/** TXT records at one name where the expected record often ends up by mistake. */
 export interface MisplacedRecord {
   readonly name: string
   /**
-   * Kind of name. `doubled`: the name with the zone or itself appended. `used`: a name that can have TXT records of its own, such
-   * as the parent or `*`. `wrong`: any other.
+   * Kind of name. `doubled`: the checked name with the zone, or itself, appended. `used`: a name that can rightly have other TXT
+   * records, such as the parent or a wildcard. `wrong`: any other name.
    */
   readonly how: 'doubled' | 'wrong' | 'used'
-  /** All TXT values at that name, at least one; the expected value needn't be among them. */
+  /** All TXT values there; at least one, not necessarily the expected value. */
   readonly values: readonly TxtValue[]
 }
 
-/** CNAME chain that starts at the name, by the answers of the authoritative servers of each zone. */
+/** CNAME chain that starts at the checked name, according to the authoritative servers of each zone. */
 export interface CnameChain {
   /** Targets in the order of the chain; at least one. */
   readonly targets: readonly string[]
-  /** Whether the end of the chain could be queried, or certainly doesn't exist. */
+  /** Whether the end of the chain is known, even if no records exist there. False if its name servers couldn't be queried. */
   readonly isKnown: boolean
-  /** Whether the name has TXT records beside the CNAME, which RFC 1034 section 3.6.2 forbids. */
+  /** Whether the checked name has TXT records beside the CNAME, which RFC 1034 section 3.6.2 forbids. Default: false. */
   readonly isBeside?: true
 }
 
 /**
- * State of the zone's DNSSEC records, without verifying signatures: `unsigned`: no DS record; `ok`: a DS record matches a key, and
- * the SOA's signature is within its validity period; `no_key`: a DS record, but no key; `wrong_ds`: keys, but no DS record matches
- * one; `expired`: a matching key, but the SOA's signatures have expired.
+ * State of a zone's DNSSEC records. Signatures aren't verified; only their expiration is checked.
+ *
+ * - `unsigned`: no DS record
+ * - `ok`: a DS record matches a key, and a signature of the SOA record hasn't expired
+ * - `no_key`: a DS record, but no key
+ * - `wrong_ds`: keys, but no DS record matches one
+ * - `expired`: a DS record matches a key, but all signatures of the SOA record have expired
  */
 export interface DnssecObservation {
   readonly state: 'unsigned' | 'ok' | 'no_key' | 'wrong_ds' | 'expired'
-  /** Key tags of the DS records. */
+  /** Key tags of the DS records whose algorithms validators support. */
   readonly keyTags: readonly number[]
-  /** DS records, keys and their signatures, as texts to compare with those in a cache. */
+  /**
+   * DS records and, in the states `ok` and `expired`, the DNSKEY records and their signatures, as texts to compare with a
+   * resolver's cache.
+   */
   readonly keys: readonly string[]
 }
 
-/** A zone and its name servers, by NS records of the parent or of the zone itself, with the addresses that came along as glue. */
+/** A zone and its name servers, by NS records of the parent zone or of the zone itself. */
 export interface Delegation {
   readonly zone: string
+  /** Host names of the name servers, each with its addresses from glue records; an empty list without glue. */
   readonly hosts: ReadonlyMap<string, readonly DnsServerAddress[]>
-  /** Whether the NS records are from a zone of a recursive resolver's own: its answer had the AA and RA bits. Default: false. */
-  readonly isResolvers?: boolean
+  /** Whether a recursive resolver gave the NS records from a zone that it serves itself (AA and RA bits). Default: false. */
+  readonly isResolverZone?: boolean
 }
 
-/** Zone that holds the name, with the delegations that led there. */
+/** Zone that holds the checked name, and the path of the search to the zone. */
 export interface FoundZone extends Delegation {
   readonly kind: 'found'
-  /** Server of the parent zone whose referral names these hosts; null if no such server was queried. */
+  /** Server of the parent zone that sent the referral to this zone; null if the zone was found without a referral. */
   readonly parent: DnsServerAddress | null
-  /** Delegations from the topmost zone down to this zone. */
+  /** Delegations from the zone where the search began down to this zone. */
   readonly path: readonly Delegation[]
   /**
-   * Servers of the registries above that answered, and whether the answer was suspect. All registries work, so a suspect answer
-   * comes from an interceptor on this network. `isSuspect` null: the answer had records of the domain's own zone, as only a
-   * server of both zones, or an interceptor, gives.
+   * Responses from the registries' servers on the path. Registries work, so a suspect response is an interceptor's. `isSuspect`
+   * is null if the response had the domain's own records: it comes from a server of both zones, or from an interceptor.
    */
   readonly registry: { readonly address: string; readonly isSuspect: boolean | null }[]
 }
 
 /**
- * Why the zone isn't known: a registry answers that the registered domain doesn't exist (`no_domain`), or no name server was
- * found (`lost`).
+ * Why no zone was found. `no_domain`: a registry denies the registered domain (NXDOMAIN). `lost`: no name server led to the zone.
  */
 type ZoneNotFound = {
   /** Delegations found before the search ended, from the top down. */
@@ -162,69 +173,70 @@ type ZoneNotFound = {
   | {
       readonly kind: 'no_domain'
       readonly domain: string
+      /** Zone of the registry that denies the domain. */
       readonly saidBy: string
+      /** Negative TTL in seconds of the denial; null without an SOA record. */
       readonly negativeTtl: number | null
     }
-  /** `replies`: replies of the resolvers, such as `9.9.9.9: no answer`. */
+  /** `replies`: one text for each resolver, such as `9.9.9.9: no answer`. */
   | { readonly kind: 'lost'; readonly replies: readonly string[] }
 )
 
 /** Result of the search for the zone that holds a name. */
 export type ZoneLocation = FoundZone | ZoneNotFound
 
-/** All answers of one check, from which the findings are derived. */
+/** Everything that one check has observed; the findings are derived from it alone. */
 export interface Observations {
-  /** Name of the record in A-labels (RFC 5890 section 2.3.2.1), lowercase. */
+  /** Checked name in A-labels (RFC 5890 section 2.3.2.1), lowercase. */
   readonly name: string
   /** Expected TXT value, untruncated; null if none is expected. */
   readonly expected: string | null
-  /** Whether a user typed the expected value, and might have truncated it while copying. */
+  /** Whether a user typed the expected value, which might therefore be truncated. */
   readonly isGiven: boolean
-  /** Zone that holds the name, or why it isn't known. */
   readonly location: ZoneLocation
   /** Name servers, one entry for each host and address. Empty unless the zone was found. */
   readonly servers: readonly ServerObservation[]
-  /** CNAME chain at the name; null unless a name server shows a CNAME. */
+  /** CNAME chain at the name; null unless a name server returned a CNAME. */
   readonly alias: CnameChain | null
   /**
-   * Whether the zone is this network's own, or could be for all that the answers prove, although the user didn't ask for private
-   * DNS.
+   * Whether the zone is, or might be, this network's own instead of the public one. False if the user configured private DNS (a
+   * port other than 53).
    */
   readonly mayBeLocal: boolean
   /**
-   * Answers of the resolvers, the machine's own first. Empty unless the authoritative servers have the record, or none of them can
-   * be reached.
+   * Results of the resolvers, the configured ones first. Empty unless all name servers that answer have the record, or no name
+   * server gave a usable response.
    */
   readonly resolvers: readonly ResolverObservation[]
-  /** TXT records at other names; null if a name server has the expected record, or none of them gave a usable answer. */
+  /** TXT records at other names; null if a name server has the expected record, or none gave a usable response. */
   readonly otherNames: TxtAtOtherNames | null
-  /** State of the zone's DNSSEC records; null if it couldn't be queried. */
+  /** State of the zone's DNSSEC records; null if unknown. */
   readonly dnssec: DnssecObservation | null
   /**
-   * Whether every cache TTL named by earlier checks has passed, so that a resolver with the old state isn't explained by caching.
+   * Whether all TTLs that earlier checks reported have passed, so that caching doesn't explain a resolver with outdated data
+   * anymore.
    */
   readonly isOverdue: boolean
-  /** Whether the check used up its queries, so that some servers weren't queried. */
+  /** Whether the check reached its limit of queries, so that some servers weren't queried. */
   readonly limitReached: boolean
 }
 
 /**
- * Separates the servers of the zone from an interceptor on this network, for each address family (IPv4, IPv6) on its own. A
- * family is intercepted if no answer of the registry's servers is plausible or, without answers of these, none of the domain's
- * own servers. Some networks exempt registries, so a family is also intercepted if all of the domain's servers that answer are
- * recursive resolvers.
+ * Separates the name servers from an interceptor on this network, which answers in their place (such as a firewall that redirects
+ * port 53). IPv4 and IPv6 are judged separately. A family is intercepted if all name servers that respond are recursive
+ * resolvers, or if no response of the registries' servers is plausible; without responses of registries, if no name server's
+ * response is.
  *
- * @returns `genuine`: servers that weren't intercepted, without silent hosts that an interceptor's NS set names; `interception`:
- *   `inside` if this network has, or might have, a zone of the same name, `answered` if all answers came from an interceptor
- *   without such a zone, otherwise null
+ * @returns `genuine`: the servers that aren't intercepted, without silent hosts from an interceptor's NS set; `interception`:
+ *   `inside` if this network has, or might have, a zone of the same name; `answered` if all responses come from an interceptor
+ *   without such a zone; null otherwise
  */
 export function detectInterception(seen: Pick<Observations, 'servers' | 'location' | 'mayBeLocal'>) {
   const { servers, location, mayBeLocal } = seen
   const heard = servers.filter(({ isSuspect }) => isSuspect !== null)
   const registry = location.kind === 'found' ? location.registry : []
-  // A registry's answer with records of the domain's own zone (`isSuspect` null) is plausible only from an address of one of the
-  // domain's named servers, which then serves both zones. An interceptor with a zone of that name gives such an answer at any
-  // address.
+  // The domain's own records from a registry's server (`isSuspect` null) are plausible only if a name server of the domain has
+  // the same address, and thus serves both zones. An interceptor gives these records at any address.
   const isPlausible = ({ isSuspect, address }: Pick<ServerObservation, 'isSuspect' | 'address'>) =>
     isSuspect === null ? heard.some((one) => one.address === address && one.host !== address) : !isSuspect
   const isGenuine = (server: ServerObservation) => {
@@ -237,47 +249,48 @@ export function detectInterception(seen: Pick<Observations, 'servers' | 'locatio
   const isAnswered = intercepted.length > 0 && heard.length === intercepted.length
   const hasZone = mayBeLocal || (isAnswered && intercepted.some(({ outcome }) => isConclusive(outcome)))
   const interception = hasZone ? 'inside' : isAnswered ? 'answered' : null
-  // The NS set of an interceptor's own zone names hosts of this network, which the public zone needn't have. So drop them: users
-  // can't repair them.
+  // An interceptor's NS set can name hosts that exist on this network only. Drop the silent ones: users can't repair them.
   const named = intercepted.flatMap(({ nsSet }) => nsSet)
   const isForeign = ({ host, isSuspect }: ServerObservation) => isSuspect === null && named.includes(host)
   return { genuine: servers.filter((server) => isGenuine(server) && !isForeign(server)), interception }
 }
 
 /**
- * Whether the zone is this network's own, or could be: all name servers have private addresses; a resolver has the zone itself;
- * or servers lack the record, and no server of the registry was heard. Only private addresses decide for a private top-level
- * domain, and if the user chose an authoritative server as the resolver: then no registry is queried.
+ * Whether the zone is, or might be, this network's own: all name servers have private addresses, a resolver serves the zone
+ * itself, or servers lack the record and no registry's server responded to confirm that they are the public ones.
  */
 export function mayBeLocalZone({ zone, path, registry }: FoundZone, servers: readonly ServerObservation[]) {
   if (servers.length > 0 && servers.every(({ address }) => isPrivateAddress(address))) return true
+  // No registry needs to respond for a private top-level domain, or for a path from the root or from an authoritative server that
+  // the user chose as resolver.
   if (path[0]?.zone === '.' || findPublicSuffix(zone) === undefined) return false
   const { withRecord, withoutRecord } = groupByOutcome(servers)
   const isUnproven = registry.length + withRecord.length === 0 && withoutRecord.length > 0
-  return isUnproven || path.some(({ isResolvers }) => isResolvers)
+  return isUnproven || path.some(({ isResolverZone }) => isResolverZone)
 }
 
-/** Groups servers by outcome; those with the outcome `not_checked` are in no group. */
+/** Groups name servers by outcome, without those that weren't queried (`not_checked`). */
 export function groupByOutcome(servers: readonly ServerObservation[]) {
   const of = (...outcomes: TxtOutcome[]) => servers.filter(({ outcome }) => outcomes.includes(outcome))
   const failed = of('lame', 'refused', 'servfail')
   return {
     withRecord: of('match'),
-    /** Authoritative servers of the zone that lack the value. */
+    /** Servers of the zone that answer, but without the expected value. */
     withoutRecord: of('mismatch', 'absent', 'nxdomain', 'alias'),
+    /** Servers that don't serve the zone: no usable response, and no SOA record of the zone. */
     lame: failed.filter(({ soa }) => soa === null),
-    /** Servers without an answer, and authoritative servers of the zone that answer, but not for TXT records. */
+    /** Servers without a complete response, and servers of the zone that fail for TXT queries only. */
     silent: [...of('timeout', 'unreachable'), ...failed.filter(({ soa }) => soa !== null)],
   }
 }
 
-/** Whether an outcome shows which data is at the name, including that there is none. */
+/** Whether an outcome proves which TXT records or CNAME the name has, including none. */
 export const isConclusive = (outcome: TxtOutcome): boolean =>
   ['match', 'mismatch', 'absent', 'nxdomain', 'alias'].includes(outcome)
 
 /**
- * Returns the seconds for which caches may keep the old state: the longest TTL of the old set or CNAME, or negative TTL; null if
- * unknown.
+ * Returns the longest time in seconds that caches may keep the observed data: the TTL of a TXT set or CNAME, or a negative TTL;
+ * null if unknown.
  */
 export function longestTtl(answers: readonly TxtObservation[]): number | null {
   const seconds = answers.flatMap(({ values, alias, ttl, negativeTtl }) => {

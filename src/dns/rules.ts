@@ -30,23 +30,25 @@ import {
 } from './words.ts'
 
 /**
- * Answers of a check whose zone was found, with the genuine name servers grouped by outcome. `parent`: hosts of the delegation,
- * empty if unknown. `holder`: zone that holds the delegation; null if the registrar sets it.
+ * Observations of a check whose zone was found, with the genuine name servers only, grouped by outcome. Resolvers are left out
+ * unless a name server has the record.
  */
 type ZoneState = Observations &
   ReturnType<typeof groupByOutcome> & {
     readonly zone: string
+    /** Hosts of the delegation in the parent zone; empty if unknown. */
     readonly parent: readonly string[]
+    /** Zone whose NS records delegate this zone; null if they are changed at the registrar. */
     readonly holder: string | null
   }
 
 /**
- * Derives the report from the answers of a check. Findings are sorted by the verdict that they cause, `fix` first; with the same
- * verdict, they keep the order of the rules, causes before consequences.
+ * Derives the report from the observations of a check. Findings are sorted by the verdict that they cause, `fix` first; with the
+ * same verdict, causes come before their consequences.
  */
 export function diagnose(observations: Observations): CheckReport {
   const { name, expected, location, servers, resolvers } = observations
-  const isUnseen = ({ code }: Finding) => needsResolvers(observations) && UNSEEN.includes(code)
+  const isUnseen = ({ code }: Finding) => needsResolvers(observations) && NO_USABLE_SERVER.includes(code)
   const found = fromServers(observations)
     .flatMap((one) => (isUnseen(one) ? fromResolvers(observations, one) : [one]))
     .toSorted((a, b) => verdictRankOf(a.code) - verdictRankOf(b.code))
@@ -72,23 +74,26 @@ export function diagnose(observations: Observations): CheckReport {
   }
 }
 
-/** Minimum of `retry_after_seconds`, so that a script that waits for so long before it retries doesn't spin. */
+/** Minimum of `retry_after_seconds`: with 0, a script that waits for this time would check in a loop without a pause. */
 const MIN_WAIT_SECONDS = 1
 /**
- * Maximum of `retry_after_seconds`: a longer TTL is most likely a mistake, and many caches limit it (RFC 2308 section 5, RFC 8767
- * section 4).
+ * Maximum of `retry_after_seconds`: a longer TTL is most likely a mistake, and many caches limit TTLs (RFC 2308 section 5, RFC
+ * 8767 section 4).
  */
 const MAX_WAIT_SECONDS = 86_400
-/** Seconds to wait if no TTL shows how long the old state is kept. */
+/** Seconds to wait if no TTL is known, such as for a zone transfer. */
 const USUAL_WAIT_SECONDS = 60
 
-/** Returns the longest of several times in seconds, within the limits; null (unknown) is treated as the usual time. */
+/**
+ * Returns the longest of the given times in seconds, at least 1 and at most a day; null (unknown) counts as `USUAL_WAIT_SECONDS`.
+ */
 const secondsToWait = (...known: readonly (number | null)[]): number =>
   Math.min(MAX_WAIT_SECONDS, Math.max(MIN_WAIT_SECONDS, ...known.map((one) => one ?? USUAL_WAIT_SECONDS)))
 
 /**
- * Returns `retry_after_seconds` of the report: the longest time that a finding waits for or, if the record needs a fix, the time
- * that caches keep the old state afterward; null if unknown.
+ * Returns `retry_after_seconds` of the report: the longest wait that a finding names. If no finding names one, but the record
+ * needs a fix: the seconds for which caches may keep the present state after the fix. Null if unknown, or if no value is
+ * expected.
  */
 function retryAfter(
   { servers, location, expected }: Observations,
@@ -104,25 +109,31 @@ function retryAfter(
   return ttl === null ? null : Math.min(MAX_WAIT_SECONDS, ttl)
 }
 
-/** Codes of the findings after which no name server's answer is used, so that only resolvers can show the record. */
-const UNSEEN: readonly FindingCode[] = ['nameserver_unreachable', 'resolver_unreachable', 'dns_intercepted']
+/** Codes of the findings that no name server gave a usable response, so that only resolvers can show the record. */
+const NO_USABLE_SERVER: readonly FindingCode[] = [
+  'nameserver_unreachable',
+  'resolver_unreachable',
+  'dns_intercepted',
+]
 
 /**
- * Whether only resolvers can show the data at the name, because no name server gave a usable answer. False if a name server
- * showed a CNAME.
+ * Whether no name server gave a usable response, so that only resolvers can show the record. Always false if a name server
+ * returned a CNAME, which is usable even if the end of its chain is unknown.
  */
 export function needsResolvers(observations: Observations): boolean {
   const [first] = fromServers(observations)
-  return first !== undefined && UNSEEN.includes(first.code) && !observations.alias
+  return first !== undefined && NO_USABLE_SERVER.includes(first.code) && !observations.alias
 }
 
 /**
- * Derives findings from the resolvers' answers if no name server gave a usable one. Values at a resolver prove that they are in
- * DNS. Their absence proves nothing, because a cache might have kept a negative answer.
+ * Derives findings from the resolvers' responses. A value at a resolver proves that it is in DNS, but its absence there proves
+ * nothing, because a cache might hold an old negative answer.
+ *
+ * @param unseen the finding that no name server gave a usable response; kept unless a resolver has the expected value
  */
 function fromResolvers(observations: Observations, unseen: Finding): Finding[] {
   const { name, expected, location } = observations
-  // A resolver with authority (AA) over a name of the public DNS answers from a zone of its own, so ignore its answer.
+  // A resolver with authority (AA) over a name of the public DNS serves a zone of its own, so ignore its response.
   const isPublic = ({ authoritative }: TxtObservation) =>
     !authoritative || findPublicSuffix(name) === undefined
   const answers = observations.resolvers.filter((one) => isConclusive(one.outcome) && isPublic(one))
@@ -139,7 +150,7 @@ function fromResolvers(observations: Observations, unseen: Finding): Finding[] {
   return [wrongValue({ ...observations, zone }, best, facts), unseen]
 }
 
-/** Derives findings from the name servers' answers, or from the failure to get any. */
+/** Derives findings from the name servers' responses, or from the reason why there are none. */
 function fromServers(observations: Observations): Finding[] {
   const { name, location, limitReached } = observations
   if (location.kind === 'no_domain')
@@ -161,35 +172,35 @@ function fromServers(observations: Observations): Finding[] {
 }
 
 /**
- * Returns why the record is missing, or missing at some servers: at most one mistake, the most likely one, plus a wrong value at a
- * misplaced record.
+ * Finds why name servers lack the expected value, all or some of them. Only the most likely mistake is returned; a record at a
+ * wrong name with a wrong value gives two findings. Without an expected value, finds likely mistakes.
  */
 function findCauses(state: ZoneState): Finding[] {
   const { withRecord, withoutRecord } = state
-  if (state.expected !== null && state.alias?.isBeside) return findAlias(state) ?? []
+  // A resolver that has cached the CNAME never sees the TXT record beside it, so report the CNAME even if all name servers have
+  // the expected value.
+  if (state.expected !== null && state.alias?.isBeside) return findCname(state) ?? []
   if (withoutRecord.length === 0) return []
-  if (state.expected === null) return findRegistry(state) ?? findSuspicions(state)
+  if (state.expected === null) return findUnregistered(state) ?? findSuspicions(state)
   if (withRecord.length > 0) return [findDisagreement(state)]
   const best = explainValues(state.expected, valuesOf(withoutRecord), state.isGiven)
-  // A stale token doesn't show where the new one was put, so other names are searched as well.
+  // Another claim's token at the name doesn't show where the expected value was put, so search other names as well.
   const isFault = best !== undefined && best.fault !== 'stale_token'
-  const otherNames = isFault ? undefined : (findAlias(state) ?? findMisplaced(state) ?? findWildcard(state))
+  const otherNames = isFault ? undefined : (findCname(state) ?? findMisplaced(state) ?? findWildcard(state))
   if (otherNames !== undefined) return otherNames
   if (best !== undefined) return [wrongValue(state, best)]
   const values = decodeValues(valuesOf(withoutRecord))
   const owner = values.map((value) => /^heritage=([\w.-]+)/.exec(value)?.[1]).find(Boolean) ?? null
-  return findRegistry(state) ?? [createFinding('missing', { ...placeOf(state), values, owner })]
+  return findUnregistered(state) ?? [createFinding('missing', { ...placeOf(state), values, owner })]
 }
 
-/** Returns the TXT values of several answers, each once. */
 const valuesOf = (seen: readonly TxtObservation[]) => deduplicateValues(seen.flatMap(({ values }) => values))
 
-/** Answers of a check with the zone of the name; null if the zone wasn't found. */
 type Placed = Observations & { readonly zone: string | null }
 
 /**
- * Facts about the place of the record, as a provider's form asks for it. Many records were added at a provider that doesn't host
- * the zone, so the facts include the zone's name servers.
+ * Returns facts about the place where the record belongs, in the terms of a DNS provider's form. They include the zone's name
+ * servers, because users often add the record at a provider that doesn't host the zone.
  */
 function placeOf({ name, zone, expected, servers }: Placed) {
   const hosts = servers.map(({ host }) => host)
@@ -199,16 +210,19 @@ function placeOf({ name, zone, expected, servers }: Placed) {
 }
 
 /**
- * Finds an unregistered domain: a registry's zone holds the name. Not the registry's apex, where registries of the Public Suffix
- * List have TXT records of their own, and not a name below a private top-level domain, which its owner can edit.
+ * Finds an unregistered domain: its name is in a registry's zone, without a delegation. Returns undefined for the registry's own
+ * name, which can have TXT records, and below a private top-level domain, whose owner can add records.
  */
-function findRegistry({ name, zone }: ZoneState): Finding[] | undefined {
+function findUnregistered({ name, zone }: ZoneState): Finding[] | undefined {
   if (name === zone || (zone !== '.' && findPublicSuffix(zone) !== zone)) return undefined
   return [createFinding('domain_not_found', { domain: registeredDomainOf(name), said_by: zone })]
 }
 
-/** Finds a CNAME at the name, which can't have other records then (RFC 1034 section 3.6.2). */
-function findAlias(state: ZoneState): Finding[] | undefined {
+/**
+ * Finds a CNAME at the name, which can't have other records then (RFC 1034 section 3.6.2). Returns undefined if the end of the
+ * chain is unknown, or if the CNAME comes from a wildcard.
+ */
+function findCname(state: ZoneState): Finding[] | undefined {
   const { alias, otherNames } = state
   if (!alias?.isKnown || otherNames?.wildcard) return undefined
   const target = alias.targets.at(-1) ?? state.name
@@ -216,15 +230,15 @@ function findAlias(state: ZoneState): Finding[] | undefined {
   return [createFinding('cname_at_name', { ...placeOf(state), target, reason, chain: alias.targets })]
 }
 
-/** Whether a CNAME target is a TXT value that was entered with the wrong record type: no host name has an equals sign. */
+/** Whether a CNAME target is a TXT value, entered with the wrong record type: no host name has an equals sign. */
 const isValueTarget = (target: string): boolean => target.includes('=')
 
-/** Finds the expected value, or a faulty copy, at another name. */
+/** Finds the expected value, or a faulty copy of it, at another name. */
 function findMisplaced(state: ZoneState): Finding[] | undefined {
   const { expected, otherNames } = state
   const places = otherNames?.misplaced ?? []
-  // A record at a wrong name can have a wrong value too, so faulty copies are found as well; but not at names in use, such as the
-  // parent, which have values of other services.
+  // Faulty copies are found at wrong names only: names that are in use, such as the parent, have similar values of other
+  // services.
   const isFaulty = ({ values }: MisplacedRecord) => explainValues(expected ?? '', values, state.isGiven)
   const place =
     places.find(({ values }) => hasText(values, expected)) ??
@@ -232,7 +246,10 @@ function findMisplaced(state: ZoneState): Finding[] | undefined {
   return place && explainMisplaced(state, place)
 }
 
-/** Returns the finding of a record at a wrong name, and of a mistake in its value, so that users don't move a wrong value. */
+/**
+ * Returns the finding for a record at a wrong name and, if its value is wrong too, a second finding: otherwise users would move a
+ * wrong value to the right name.
+ */
 function explainMisplaced(state: ZoneState, { name, how, values }: MisplacedRecord): Finding[] {
   const isRight = hasText(values, state.expected)
   const fault = isRight ? undefined : explainValues(state.expected ?? '', values, state.isGiven)
@@ -245,7 +262,7 @@ function explainMisplaced(state: ZoneState, { name, how, values }: MisplacedReco
   ]
 }
 
-/** Finds a wildcard that answers for the name, which then has no record of its own. */
+/** Finds a wildcard that covers the name, which then has no records itself. */
 function findWildcard(state: ZoneState): Finding[] | undefined {
   const wildcard = state.otherNames?.wildcard
   if (!wildcard) return undefined
@@ -253,23 +270,23 @@ function findWildcard(state: ZoneState): Finding[] | undefined {
   return [createFinding('wildcard_answer', { ...placeOf(state), values })]
 }
 
-/** Returns the finding of a TXT value with a fault, whose code is the fault's name. */
+/** Creates the finding for a fault of a TXT value. */
 function wrongValue(state: Placed, { fault, seen: values }: ValueExplanation, more: Evidence = {}): Finding {
   const seen = values.length === 1 ? (values[0] ?? '') : values
   return createFinding(fault, { ...placeOf(state), seen, ...more })
 }
 
 /**
- * Finds likely mistakes without an expected value: faulty values, service values at wrong names, a value as CNAME target. All are
- * warnings.
+ * Finds likely mistakes without an expected value: faulty values, a verification value at a wrong name, a value entered as a
+ * CNAME target. All findings are warnings.
  */
 function findSuspicions(state: ZoneState): Finding[] {
   const values = decodeValues(valuesOf(state.servers))
   const prefixes = values.map(prefixOf)
   const places = (state.otherNames?.misplaced ?? []).filter(
     ({ how, values: there }) =>
-      // A service with a value at the name can have another one elsewhere, so a value with the same prefix is no mistake.
       how !== 'used' &&
+      // A value with the same prefix as one at the checked name is no mistake: services can verify several names.
       decodeValues(there).some((one) => looksLikeToken(one) && !prefixes.includes(prefixOf(one))),
   )
   const found = [
@@ -278,22 +295,22 @@ function findSuspicions(state: ZoneState): Finding[] {
       return fault === undefined ? [] : [wrongValue(state, { fault, seen: [value] })]
     }),
     ...places.slice(0, 1).flatMap((place) => explainMisplaced(state, place)),
-    ...(isValueTarget(state.alias?.targets.at(-1) ?? '') ? (findAlias(state) ?? []) : []),
+    ...(isValueTarget(state.alias?.targets.at(-1) ?? '') ? (findCname(state) ?? []) : []),
   ]
   return found.map((one) => ({ ...one, severity: 'warning' }))
 }
 
-/** Returns the prefix of a value, including the equals sign. */
+/** Returns the part of a value up to the equals sign, included. */
 const prefixOf = (value: string): string => value.slice(0, value.indexOf('=') + 1)
 
 /**
- * Explains why only some servers have the record: two zones of the same name, which never agree; a damaged copy of the value with
- * the same SOA serial; or a zone transfer that takes time.
+ * Explains why only some name servers have the record. Either the others serve another zone of the same name, or a damaged copy
+ * (same SOA serial, faulty value), or the zone transfer to them takes time.
  */
 function findDisagreement(state: ZoneState): Finding {
   const { name, zone, parent, holder, withRecord, withoutRecord } = state
-  // Servers that are missing in the delegation, or in the NS set of the other servers, serve another zone of the same name. So
-  // waiting doesn't help.
+  // Whether none of some servers is in the delegation, or none is in the NS set of the others. Such servers serve another zone of
+  // the same name, so waiting doesn't help.
   const areLeftOut = (some: readonly ServerObservation[], others: readonly ServerObservation[]) =>
     [parent, others.flatMap(({ nsSet }) => nsSet)].some(
       (hosts) => hosts.length > 0 && some.every(({ host }) => !hosts.includes(host)),
@@ -316,15 +333,17 @@ function findDisagreement(state: ZoneState): Finding {
   return createFinding('partial_propagation', { ...facts, serial, seconds: USUAL_WAIT_SECONDS })
 }
 
-/** Returns a name server's host, address, outcome and SOA serial as a fact of a finding. */
 const serverFact = ({ host, address, outcome, soa }: ServerObservation): ServerFact => ({
   ...{ host, address, outcome, serial: soa?.serial ?? null },
 })
 
-/** Finds broken DNSSEC: by the DS records, keys and signature dates of the zone, or by resolvers that reject its signatures. */
+/**
+ * Finds broken DNSSEC: wrong DS records, missing keys or expired signatures or, without these, resolvers whose validation fails
+ * for another reason than old keys in their caches.
+ */
 function findBrokenDnssec(state: ZoneState): Finding[] {
   const { zone, holder, dnssec, alias, resolvers } = state
-  const rejecting = resolvers.filter((one) => one.failsValidation && keptSeconds(one, state) === null)
+  const rejecting = resolvers.filter((one) => one.failsValidation && staleSeconds(one, state) === null)
   const facts = { zone, holder, key_tags: dnssec?.keyTags ?? [] }
   const broken = { ...facts, reason: dnssec?.state ?? null }
   if (!isDnssecSound(state)) return [createFinding('dnssec_bogus', broken)]
@@ -339,69 +358,69 @@ function findBrokenDnssec(state: ZoneState): Finding[] {
 const isDnssecSound = ({ dnssec }: ZoneState): boolean =>
   ['ok', 'unsigned', undefined].includes(dnssec?.state)
 
-/** Finds servers that don't answer for the zone: without an address, lame, or silent. */
+/** Finds name servers that don't answer for the zone: without an address, lame, or silent. */
 function findBrokenServers(state: ZoneState): Finding[] {
   const { name, zone, parent, holder, servers, alias, withRecord, withoutRecord, lame } = state
-  const nowhere = servers.filter(({ address, outcome }) => address === null && outcome === 'unreachable')
-  if (nowhere.length === servers.length)
-    return [createFinding('no_nameservers', { zone, holder, hosts: nowhere.map(({ host }) => host) })]
+  const addressless = servers.filter(({ address, outcome }) => address === null && outcome === 'unreachable')
+  if (addressless.length === servers.length)
+    return [createFinding('no_nameservers', { zone, holder, hosts: addressless.map(({ host }) => host) })]
   const heard = servers.filter(({ isSuspect }) => isSuspect !== null)
-  // Not broken: a server with the outcome `timeout` only because the end of its CNAME chain is unknown, and an IPv6 address whose
-  // host answers over IPv4, since this machine might lack IPv6.
+  // Leave out servers that timed out only because the end of their CNAME chain is unknown, and IPv6 addresses of hosts that
+  // respond over IPv4, because this machine might lack IPv6.
   const silent = state.silent.filter(
     (server) =>
       server.alias === null &&
-      !nowhere.includes(server) &&
+      !addressless.includes(server) &&
       !(hasIpv6(server) && heard.some((one) => one.host === server.host && !hasIpv6(one))),
   )
   const found = (code: FindingCode, some: typeof servers, reason: string | null = null): Finding[] => {
     const provider = dnsProviderOf(some.map(({ host }) => host))
-    // NS records that only the zone itself has are removed in the zone, not at the holder of the delegation, so name the zone.
+    // NS records in the zone itself, but not in the delegation, are removed in the zone. So name the zone as the place, not the
+    // holder of the delegation.
     const isAbove = parent.length === 0 || some.some(({ host }) => parent.includes(host))
     const place = { name, zone, holder: isAbove ? holder : zone }
     const closed = reason === 'too_large' ? 'TCP port 53' : null
     const facts = { ...place, reason, provider, closed, servers: some.map(serverFact) }
     return some.length === 0 ? [] : [createFinding(code, facts)]
   }
-  const isLame = found('some_servers_lame', lame)
-  // Servers that answer, but without the TXT set: it is truncated (TC bit) and TCP fails (outcome `timeout`), or they refuse TXT
-  // queries.
+  const lameFindings = found('some_servers_lame', lame)
+  // Servers that respond, but don't deliver the TXT set: it is truncated (TC bit) and TCP fails (outcome `timeout`), or they fail
+  // for TXT queries.
   const mute = silent.filter(({ isSuspect }) => isSuspect !== null)
   const why = mute.some(({ outcome }) => outcome === 'timeout') ? 'too_large' : 'no_txt'
   const dead = silent.filter(({ isSuspect }) => isSuspect === null)
   if (withRecord.length + withoutRecord.length > 0)
     return [
-      ...isLame,
+      ...lameFindings,
       ...found('some_servers_silent', mute, why),
       ...found('some_servers_silent', dead, 'dead'),
-      ...found('some_servers_silent', nowhere, 'no_address'),
+      ...found('some_servers_silent', addressless, 'no_address'),
     ]
   const target = alias?.isKnown === false ? alias.targets.at(-1) : undefined
   if (target !== undefined)
     return [createFinding('nameserver_unreachable', { name: target, alias_of: name, reason: 'alias' })]
   if (lame.length === servers.length) return found('lame_nameserver', lame)
   if (state.limitReached) return [createFinding('limit_reached', { name })]
-  if (mute.length > 0) return [...found('nameserver_unreachable', mute, why), ...isLame]
+  if (mute.length > 0) return [...found('nameserver_unreachable', mute, why), ...lameFindings]
   const unheard = servers.filter((server) => !lame.includes(server))
   const reason = unheard.every(({ outcome }) => outcome === 'not_checked') ? 'not_asked' : 'silent'
-  return [...found('nameserver_unreachable', unheard, reason), ...isLame]
+  return [...found('nameserver_unreachable', unheard, reason), ...lameFindings]
 }
 
-/** Returns the facts about several resolvers: addresses and outcomes. */
 const resolverFacts = (some: readonly ResolverObservation[]): Evidence => ({
   resolvers: some.map(({ resolver }) => formatResolver(resolver)),
   outcomes: some.map(({ outcome }) => outcome),
 })
 
 /**
- * Finds resolvers that lack a record which the authoritative servers have. Stale caches are waited for; other resolvers are a
- * warning.
+ * Finds resolvers that lack the record although the name servers have it: `cached` if outdated data in their caches explains it,
+ * otherwise the warning `resolver_differs`.
  */
 function findStaleResolvers(state: ZoneState): Finding[] {
   if (state.expected === null || state.alias?.isBeside) return []
-  const kept = (one: ResolverObservation) => keptSeconds(one, state)
-  // A resolver's silence proves nothing, so leave it out. Failed validation of a broken zone is left out below, because it is a
-  // finding already.
+  const kept = (one: ResolverObservation) => staleSeconds(one, state)
+  // A resolver's silence proves nothing, so leave it out. Failed validation is left out below if `dnssec_bogus` reports it
+  // already.
   const lacking = state.resolvers.filter(
     (one) => !['match', 'timeout', 'unreachable', 'not_checked'].includes(one.outcome),
   )
@@ -415,11 +434,11 @@ function findStaleResolvers(state: ZoneState): Finding[] {
 }
 
 /**
- * Returns the seconds for which a resolver keeps outdated data: the record's absence or old value, a CNAME, an NS set, or keys.
- * Null if nothing outdated is cached (RFC 2308 section 5: a negative answer without SOA isn't), if the resolver answers with
- * authority, or if its data is older than all TTLs allow.
+ * Returns the seconds until a resolver's outdated data expires: a negative answer, an old value, or a CNAME, NS set or keys that
+ * the name servers don't have. Null if caching doesn't explain that the resolver lacks the record: nothing outdated is cached (a
+ * negative answer without SOA isn't, RFC 2308 section 5), the resolver has authority (AA), or all reported TTLs have passed.
  */
-function keptSeconds(
+function staleSeconds(
   resolver: ResolverObservation,
   { servers, dnssec, isOverdue }: ZoneState,
 ): number | null {
@@ -436,7 +455,7 @@ function keptSeconds(
   return ttls.length === 0 ? null : Math.max(...ttls)
 }
 
-/** Creates a finding, with its facts in the message and fix from `FINDING_TEXTS`. */
+/** Creates a finding, with its facts filled into the message and fix of its code. */
 export function createFinding(code: FindingCode, facts: Evidence): Finding {
   const { message, fix } = FINDING_TEXTS[code]
   return {
