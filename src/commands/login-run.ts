@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from 'node:util'
-import { hasNoKeychain } from '../credentials/keychain.ts'
+import { isNoKeychainError } from '../credentials/keychain.ts'
 import { CliError, usageError } from '../errors.ts'
 import { type LoginOptions, type LoginReporter, login } from '../oauth/login.ts'
 import { parseRedirectUri } from '../oauth/redirect.ts'
 import { type CodeExchangeRequest, exchangeCode } from '../oauth/token-endpoint.ts'
 import { createServiceClient } from '../service/client.ts'
 import { verifyCredential } from '../service/lists.ts'
-import { findKeyMistake } from '../session/credential.ts'
+import { findApiKeyMistake } from '../session/credential.ts'
 import type { Session } from '../session/session-file.ts'
 import { type PreparedSignIn, prepareSignIn } from '../session/sign-in.ts'
 import { formatUrl } from '../settings/addresses.ts'
@@ -136,7 +136,7 @@ async function prepareStore(io: Io, kind: Session['kind']): Promise<PreparedSign
     return await prepareSignIn(io, store, kind)
   } catch (error) {
     const isStoreSet = settings.chosen.store?.source !== 'default'
-    if (!settings.interactive || isStoreSet || !hasNoKeychain(error)) throw error
+    if (!settings.interactive || isStoreSet || !isNoKeychainError(error)) throw error
     await io.warn((error as CliError).message)
     const message = 'Keep the secret in a file that only you can read instead?'
     if (!(await prompts.confirm({ message, default: false }))) throw error
@@ -201,7 +201,7 @@ function createReporter({ openBrowser, readInput }: LoginOptions, io: Io): Login
 /** Reads an API key, tries the key with a request to the service, and stores it. */
 async function signInWithApiKey(prepared: PreparedSignIn, io: Io): Promise<Session> {
   const value = await readApiKey(io)
-  const mistake = value.length > MAX_KEY_LENGTH ? 'it is too long' : findKeyMistake(value)
+  const mistake = value.length > MAX_KEY_LENGTH ? 'it is too long' : findApiKeyMistake(value)
   if (mistake !== undefined) throw usageError(`that is not an API key: ${mistake}`)
   const credential = { kind: 'api_key', value, description: 'the API key' } as const
   const authorizer = { credential: async () => credential, replaceRefused: async () => undefined }

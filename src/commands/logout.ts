@@ -18,9 +18,9 @@ export const command = defineCommand({
   output: { columns: COLUMNS },
   errors: ['session'],
   async run({ options }, io) {
-    const { profilesWithSecrets, requireKnownProfile } = await import('../session/profiles.ts')
+    const { listProfilesWithSecrets, requireKnownProfile } = await import('../session/profiles.ts')
     const { value: current, source } = io.settings.profile
-    const profiles = options.all ? profilesWithSecrets(io) : [current]
+    const profiles = options.all ? listProfilesWithSecrets(io) : [current]
     const forgotten: SignOutResult[] = []
     for (const profile of profiles) forgotten.push(await forgetProfile(io, profile))
     // Reject an unknown profile only after removing its secret: a keychain item may remain although the profile's files are gone.
@@ -49,13 +49,13 @@ const hadNoSecret = ({ wasSignedIn, problem }: SignOutResult): boolean =>
 async function forgetProfile(io: Io, profile: string): Promise<SignOutResult> {
   const { usesSharedStore } = await import('../settings/settings.ts')
   if (profile === io.settings.profile.value && usesSharedStore(io.settings)) {
-    const { forgetShared } = await import('../session/shared/sign-in.ts')
-    return forgetShared(io, profile)
+    const { endSharedSession } = await import('../session/shared/sign-in.ts')
+    return endSharedSession(io, profile)
   }
   const { profileFiles } = await import('../session/session-file.ts')
-  const { removeLocalFiles } = await import('../session/shared/local.ts')
+  const { removeLocalCopies } = await import('../session/shared/local.ts')
   const { forgetSession } = await import('../session/sign-in.ts')
-  removeLocalFiles(profileFiles(io, profile))
+  removeLocalCopies(profileFiles(io, profile))
   return forgetSession(io, profile)
 }
 

@@ -53,7 +53,7 @@ function unavailable(message: string, remedy: string, profile: string, cause?: F
 }
 
 /** Whether an error means that this machine has no keychain, so that waiting or unlocking can't help. */
-export function hasNoKeychain(error: unknown): boolean {
+export function isNoKeychainError(error: unknown): boolean {
   if (!(error instanceof CliError)) return false
   const { reason } = (error.cause ?? {}) as Partial<Failure>
   return reason === 'no_addon' || reason === 'no_module' || reason === 'no_keychain'
@@ -64,7 +64,7 @@ export function hasNoKeychain(error: unknown): boolean {
  *
  * @throws CliError `store_unavailable`, exit 4
  */
-export async function proveKeychain(
+export async function testKeychain(
   context: Pick<Context, 'keychain' | 'stdin' | 'stderr' | 'random' | 'interrupts'>,
   profile: string,
 ): Promise<void> {

@@ -1,9 +1,9 @@
 import { existsSync, lstatSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { proveKeychain } from '../credentials/keychain.ts'
+import { testKeychain } from '../credentials/keychain.ts'
 import { CliError } from '../errors.ts'
-import { describeSession } from '../session/describe.ts'
-import { profileFiles, readSessionIfAny } from '../session/session-file.ts'
+import { describeCredential } from '../session/describe.ts'
+import { findSession, profileFiles } from '../session/session-file.ts'
 import { configPath } from '../settings/config.ts'
 import { getBaseUrl, getClientId, settingValue, usesSharedStore } from '../settings/settings.ts'
 import { shellQuote } from '../shell-quote.ts'
@@ -19,7 +19,7 @@ export async function examineConfiguration(io: Io): Promise<CheckResult> {
   if (settings.configProblem !== undefined) throw settings.configProblem
   const base = getBaseUrl(settings)
   const files = profileFiles(io, settings.profile.value)
-  const hasKey = io.environment.apiKey !== undefined || readSessionIfAny(files)?.kind === 'api_key'
+  const hasKey = io.environment.apiKey !== undefined || findSession(files)?.kind === 'api_key'
   if (!hasKey) getClientId(settings)
   const at = `profile ${settings.profile.value} at ${base.href.replace(/\/+$/, '')}`
   const file = configPath(io)
@@ -54,9 +54,9 @@ export async function examineStore(io: Io): Promise<CheckResult> {
   const profile = io.settings.profile.value
   // `examineSession` reads the session from etcd, so there is no credential store to check.
   if (usesSharedStore(io.settings)) return skippedResult('the session is in etcd')
-  const store = readSessionIfAny(profileFiles(io, profile))?.store ?? settingValue('store', io.settings)
+  const store = findSession(profileFiles(io, profile))?.store ?? settingValue('store', io.settings)
   if (store === 'file') return okResult('secrets are kept in a file, as configured')
-  await proveKeychain(io, profile)
+  await testKeychain(io, profile)
   return okResult("the system's keychain can save, read and delete a secret")
 }
 
@@ -84,7 +84,7 @@ export async function examineLock(io: Io): Promise<CheckResult> {
  * checked.
  */
 export async function examineSession(io: Io): Promise<CheckResult> {
-  const { state, inForce, problem } = await describeSession(io)
+  const { state, inForce, problem } = await describeCredential(io)
   if (problem !== undefined) throw problem
   if (inForce === 'MAILCLAIM_API_KEY')
     return okResult('using MAILCLAIM_API_KEY; to try it: mailclaim auth status --online')

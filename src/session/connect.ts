@@ -1,7 +1,7 @@
 import { createServiceClient, type ServiceClient } from '../service/client.ts'
 import type { Credential } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
-import { credentialWithoutRenewal, currentCredential, renewedCredential } from './credential.ts'
+import { findCredentialWithoutRenewal, getCredential, renewCredential } from './credential.ts'
 import { notSignedInError } from './messages.ts'
 
 /**
@@ -18,7 +18,7 @@ export function connect(io: Io, { renews = true }: { readonly renews?: boolean }
   return createServiceClient(io, {
     async credential() {
       if (key !== undefined) return key
-      asked ??= (renews ? currentCredential(io) : requireGood(io)).finally(() => {
+      asked ??= (renews ? getCredential(io) : requireGood(io)).finally(() => {
         asked = undefined
       })
       const credential = await asked
@@ -28,8 +28,7 @@ export function connect(io: Io, { renews = true }: { readonly renews?: boolean }
     async replaceRefused({ kind, value }) {
       if (kind === 'api_key' || !renews) return undefined
       const renewal =
-        renewals.get(value) ??
-        renewedCredential(io, { outdated: value }).finally(() => renewals.delete(value))
+        renewals.get(value) ?? renewCredential(io, { outdated: value }).finally(() => renewals.delete(value))
       renewals.set(value, renewal)
       return renewal
     },
@@ -37,7 +36,7 @@ export function connect(io: Io, { renews = true }: { readonly renews?: boolean }
 }
 
 async function requireGood(io: Io): Promise<Credential> {
-  const found = await credentialWithoutRenewal(io)
+  const found = await findCredentialWithoutRenewal(io)
   if (found.kind === 'outdated') throw notSignedInError(io.settings.profile.value)
   return found
 }

@@ -4,9 +4,9 @@ import type { Credential } from '../service/types.ts'
 import { usesSharedStore } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { sessionOverError } from './messages.ts'
-import { requireSession } from './profiles.ts'
+import { readSessionOrThrow } from './profiles.ts'
 import {
-  findReusableAccess,
+  findReusableToken,
   profileFiles,
   type RenewOptions,
   requireSameService,
@@ -25,39 +25,39 @@ interface Outdated {
  * Scripts call this often, so the code of a renewal and of the keychain is loaded only if used.
  *
  * @param minLifetime as in `RenewOptions`
- * @throws CliError `credential_refused`, exit 4; as `renewLocal` and `renewShared`
+ * @throws CliError `credential_refused`, exit 4; as `renewLocalSession` and `renewSharedSession`
  */
-export async function currentCredential(io: Io, minLifetime = 0): Promise<Credential> {
-  const found = await credentialWithoutRenewal(io, minLifetime)
-  return found.kind === 'outdated' ? renewedCredential(io, { outdated: found.value, minLifetime }) : found
+export async function getCredential(io: Io, minLifetime = 0): Promise<Credential> {
+  const found = await findCredentialWithoutRenewal(io, minLifetime)
+  return found.kind === 'outdated' ? renewCredential(io, { outdated: found.value, minLifetime }) : found
 }
 
-/** Returns the credential of a command, or `Outdated` if a renewal is needed. @throws CliError as `currentCredential` */
-export async function credentialWithoutRenewal(io: Io, minLifetime = 0): Promise<Credential | Outdated> {
-  const fromEnvironment = environmentKey(io)
+/** Returns the credential of a command, or `Outdated` if a renewal is needed. @throws CliError as `getCredential` */
+export async function findCredentialWithoutRenewal(io: Io, minLifetime = 0): Promise<Credential | Outdated> {
+  const fromEnvironment = readEnvironmentApiKey(io)
   if (fromEnvironment !== undefined) return fromEnvironment
   const files = profileFiles(io, io.settings.profile.value)
   if (usesSharedStore(io.settings)) {
-    const { listPending, readLocalCopy } = await import('./shared/local.ts')
+    const { listPendingFiles, readCachedSession } = await import('./shared/local.ts')
     // Use a valid access token of this machine without asking etcd, so that most commands make no request to etcd. A sign-out or a
     // new sign-in on another machine is noticed at the next renewal.
-    const found = credentialOf(io, readLocalCopy(files), minLifetime)
-    if (found.kind === 'outdated' || listPending(files).length === 0) return found
-    const { BEST_EFFORT_ETCD_TIMEOUT_MS, openShared, deliverAndRead } = await import('./shared/store.ts')
+    const found = credentialOf(io, readCachedSession(files), minLifetime)
+    if (found.kind === 'outdated' || listPendingFiles(files).length === 0) return found
+    const { BEST_EFFORT_ETCD_TIMEOUT_MS, openSharedStore, deliverAndRead } = await import('./shared/store.ts')
     // A pending file holds an outcome that an earlier command couldn't deliver to etcd, where other machines wait for the outcome.
     // So try to deliver it now; if that fails, continue with the valid access token.
     try {
-      await deliverAndRead(openShared(io, BEST_EFFORT_ETCD_TIMEOUT_MS))
+      await deliverAndRead(openSharedStore(io, BEST_EFFORT_ETCD_TIMEOUT_MS))
     } catch {
       io.interrupts.signal.throwIfAborted()
     }
     return found
   }
-  const { session } = requireSession(io, files)
+  const { session } = readSessionOrThrow(io, files)
   requireSameService(session, io)
   if (session.kind === 'api_key') {
-    const { readItem, requireNewestToken } = await import('./secret.ts')
-    const { value } = requireNewestToken(files, session, await readItem(io, files, session))
+    const { readKeychainItem, findNewestToken } = await import('./secret.ts')
+    const { value } = findNewestToken(files, session, await readKeychainItem(io, files, session))
     return { kind: 'api_key', value, description: `the stored API key of profile ${session.profile}` }
   }
   if (session.ended !== undefined) throw sessionOverError(session.profile, session.ended.why)
@@ -65,7 +65,7 @@ export async function credentialWithoutRenewal(io: Io, minLifetime = 0): Promise
 }
 
 function credentialOf(io: Io, session: Session | undefined, minLifetime: number): Credential | Outdated {
-  const access = findReusableAccess(session, io, { minLifetime })
+  const access = findReusableToken(session, io, { minLifetime })
   return access === undefined ? { kind: 'outdated', value: session?.access?.value } : asCredential(io, access)
 }
 
@@ -73,23 +73,23 @@ function credentialOf(io: Io, session: Session | undefined, minLifetime: number)
  * Returns a new access token narrowed to a scope (RFC 6749 section 6). The session doesn't store it, so later commands keep the
  * full scope.
  *
- * @throws CliError as `renewLocal` and `renewShared`; `usage`, exit 2, with an API key
+ * @throws CliError as `renewLocalSession` and `renewSharedSession`; `usage`, exit 2, with an API key
  */
-export async function narrowedCredential(io: Io, scope: string): Promise<Credential> {
-  if (environmentKey(io) !== undefined)
+export async function requestNarrowedCredential(io: Io, scope: string): Promise<Credential> {
+  if (readEnvironmentApiKey(io) !== undefined)
     throw usageError("an API key can't be narrowed", 'unset MAILCLAIM_API_KEY to use the session')
-  return renewedCredential(io, { scope })
+  return renewCredential(io, { scope })
 }
 
 /**
  * Renews the access token of the profile, whose session is on this machine or in etcd.
  *
- * @throws CliError as `renewLocal` and `renewShared`
+ * @throws CliError as `renewLocalSession` and `renewSharedSession`
  */
-export async function renewedCredential(io: Io, options: RenewOptions): Promise<Credential & AccessToken> {
+export async function renewCredential(io: Io, options: RenewOptions): Promise<Credential & AccessToken> {
   const renew = usesSharedStore(io.settings)
-    ? (await import('./shared/renew.ts')).renewShared
-    : (await import('./renew.ts')).renewLocal
+    ? (await import('./shared/renew.ts')).renewSharedSession
+    : (await import('./renew.ts')).renewLocalSession
   return asCredential(io, await renew(io, options))
 }
 
@@ -106,7 +106,7 @@ const KEY_MISTAKES: readonly (readonly [pattern: RegExp, why: string])[] = [
 ]
 
 /** Returns the reason why a text can't be an API key, without quoting the text; undefined if it can. */
-export function findKeyMistake(text: string): string | undefined {
+export function findApiKeyMistake(text: string): string | undefined {
   return KEY_MISTAKES.find(([pattern]) => pattern.test(text))?.[1]
 }
 
@@ -115,11 +115,11 @@ export function findKeyMistake(text: string): string | undefined {
  *
  * @throws CliError `credential_refused`, exit 4, if its value can't be a key
  */
-export function environmentKey({ environment }: Pick<Io, 'environment'>): Credential | undefined {
+export function readEnvironmentApiKey({ environment }: Pick<Io, 'environment'>): Credential | undefined {
   // Trim, because a secret that a shell read from a file often ends with a line break.
   const value = environment.apiKey?.trim()
   if (value === undefined) return undefined
-  const mistake = findKeyMistake(value)
+  const mistake = findApiKeyMistake(value)
   if (mistake !== undefined) {
     const hint = 'set it again, or unset it to use the stored session'
     throw new CliError('credential_refused', `MAILCLAIM_API_KEY can't be an API key: ${mistake}`, { hint })

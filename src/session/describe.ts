@@ -4,10 +4,10 @@ import { usesSharedStore } from '../settings/settings.ts'
 import { isLocked } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatRelativeTime } from '../terminal/time.ts'
-import { environmentKey } from './credential.ts'
+import { readEnvironmentApiKey } from './credential.ts'
 import { sessionOverError } from './messages.ts'
-import { requireSession } from './profiles.ts'
-import { readItem, requireNewestToken } from './secret.ts'
+import { readSessionOrThrow } from './profiles.ts'
+import { findNewestToken, readKeychainItem } from './secret.ts'
 import { isFresh, type ProfileFiles, profileFiles, requireSameService, type Session } from './session-file.ts'
 
 /**
@@ -32,11 +32,11 @@ const TROUBLES: Partial<Record<ErrorCode, Trouble>> = {
  * `active`: the credential can be used. `needs_refresh`: the next command renews the access token. `refreshing`: another process is
  * renewing the access token, or a login holds the lock to store a new session.
  */
-export type SessionState = 'active' | 'needs_refresh' | 'refreshing' | Trouble
+export type CredentialState = 'active' | 'needs_refresh' | 'refreshing' | Trouble
 
 /** State of the credential that commands would use, without the secret. */
-export interface SessionDescription {
-  readonly state: SessionState
+export interface CredentialDescription {
+  readonly state: CredentialState
   /** Kind of the credential that commands would use; null if none was found. */
   readonly inForce: 'MAILCLAIM_API_KEY' | 'stored API key' | 'session' | null
   /** Reason why the credential can't be used; undefined if it can. */
@@ -50,22 +50,22 @@ export interface SessionDescription {
  *
  * @throws CliError exit 2 or 3 if a setting is unusable or the profile is unknown
  */
-export async function describeSession(
+export async function describeCredential(
   io: Io,
   files: ProfileFiles = profileFiles(io, io.settings.profile.value),
-): Promise<SessionDescription> {
-  let known: Pick<SessionDescription, 'inForce' | 'session'> = { inForce: null }
+): Promise<CredentialDescription> {
+  let known: Pick<CredentialDescription, 'inForce' | 'session'> = { inForce: null }
   try {
     if (io.environment.apiKey !== undefined) {
       known = { inForce: 'MAILCLAIM_API_KEY' }
-      requireUnexpired(environmentKey(io)?.value ?? '', io)
+      requireUnexpired(readEnvironmentApiKey(io)?.value ?? '', io)
       return { ...known, state: 'active' }
     }
     if (usesSharedStore(io.settings)) {
-      const { describeShared } = await import('./shared/sign-in.ts')
-      return { inForce: 'session', ...(await describeShared(io)) }
+      const { describeSharedSession } = await import('./shared/sign-in.ts')
+      return { inForce: 'session', ...(await describeSharedSession(io)) }
     }
-    const { session } = requireSession(io, files)
+    const { session } = readSessionOrThrow(io, files)
     known = { inForce: session.kind === 'api_key' ? 'stored API key' : 'session', session }
     requireSameService(session, io)
     return { ...known, state: await stateOf(io, files, session) }
@@ -91,18 +91,18 @@ function requireUnexpired(value: string, { clock }: Io): void {
 }
 
 /** Returns the state of a session on this machine. @throws CliError the reason why the session can't be used */
-async function stateOf(io: Io, files: ProfileFiles, session: Session): Promise<SessionState> {
+async function stateOf(io: Io, files: ProfileFiles, session: Session): Promise<CredentialState> {
   const { profile, id, generation, kind, access, ended } = session
   if (ended !== undefined) throw sessionOverError(profile, ended.why)
-  const answer = await readItem(io, files, session)
+  const answer = await readKeychainItem(io, files, session)
   try {
-    const { interruption } = requireNewestToken(files, session, answer)
+    const { interruption } = findNewestToken(files, session, answer)
     if (interruption !== undefined) throw interruption
   } catch (error) {
     // A renewal or login of another process looks like an interrupted renewal until the new token is stored. So report `refreshing`
     // while the lock is held; if the session has changed since it was read, describe the new one.
     if (await isLocked(files.lock, files.disk)) return 'refreshing'
-    const { session: now } = requireSession(io, files)
+    const { session: now } = readSessionOrThrow(io, files)
     if (now.id === id && now.generation === generation) throw error
     return stateOf(io, files, now)
   }

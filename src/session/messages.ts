@@ -20,7 +20,7 @@ export function notSignedInError(profile: string, others: readonly string[] = []
 }
 
 /** Returns the error for a refresh token that may have been sent without a known outcome. @param why the known part of the cause */
-export function interruptedError(profile: string, why = 'the last renewal was interrupted'): CliError {
+export function refreshInterruptedError(profile: string, why = 'the last renewal was interrupted'): CliError {
   const message = `the refresh token of profile ${profile} may have been sent: ${why}`
   const hint = `see docs/token-safety.md#after-an-interrupted-renewal, or ${signInHint(profile)}`
   return new CliError('refresh_interrupted', message, { hint })
@@ -53,15 +53,8 @@ export function tokenLostError(
   return new CliError('refresh_token_lost', message, { hint: signInHint(profile), cause })
 }
 
-/** Returns the error for a keychain that reports no item: the item is missing, or the keychain is locked and doesn't say so. */
-export function noItemError(profile: string): CliError {
-  const message = `the keychain is locked, or the secret of profile ${profile} is missing from it`
-  const hint = `unlock it and try again; if it is unlocked, ${signInHint(profile)}`
-  return new CliError('store_unavailable', message, { hint })
-}
-
 /** Returns the error for settings that name another service or client than the session was issued for. */
-export function otherServiceError(
+export function serviceMismatchError(
   what: 'service' | 'client',
   own: string,
   asked: string,

@@ -3,13 +3,13 @@ import { CliError } from '../errors.ts'
 import { removeDurable } from '../storage/atomic-file.ts'
 import { cannotWrite, catchError, codeOf } from '../storage/file-errors.ts'
 import { tokenLostError } from './messages.ts'
-import { decode, type ProfileFiles, RESERVED_BYTES, readSessionIfAny, type Session } from './session-file.ts'
+import { decodeSession, findSession, type ProfileFiles, SESSION_BYTES, type Session } from './session-file.ts'
 
 /**
  * Returns the file name of a refresh token's note. A note says that its token may have been sent, and reserves the disk space in
  * which the next session will be stored.
  */
-export function noteName({ id, generation }: Pick<Session, 'id' | 'generation'>): string {
+export function noteFileName({ id, generation }: Pick<Session, 'id' | 'generation'>): string {
   return `next.${id}.${generation}`
 }
 
@@ -17,16 +17,16 @@ export function noteName({ id, generation }: Pick<Session, 'id' | 'generation'>)
  * Reads a note: the next session if its text is complete. `unsent`: the note is shorter than the space that is written and flushed
  * before its token is sent, so the token wasn't sent. `incomplete`: the token may have been sent. `absent`: there is no such file.
  */
-export function readNote(
+export function readNoteFile(
   { disk, directory }: ProfileFiles,
   name: string,
 ): Session | 'absent' | 'unsent' | 'incomplete' {
   let text: string | undefined
   try {
     text = disk.read(join(directory, name))
-    return text === undefined ? 'absent' : decode(text)
+    return text === undefined ? 'absent' : decodeSession(text)
   } catch {
-    return text !== undefined && Buffer.byteLength(text) < RESERVED_BYTES ? 'unsent' : 'incomplete'
+    return text !== undefined && Buffer.byteLength(text) < SESSION_BYTES ? 'unsent' : 'incomplete'
   }
 }
 
@@ -34,12 +34,12 @@ export function readNote(
  * Whether a note holds a complete next session, so that the note may replace `session.json`. A next session without its refresh
  * token is complete only if the session has ended: otherwise the token may be in no store.
  */
-export function canReplaceSession(next: ReturnType<typeof readNote> | undefined): next is Session {
+export function isCompleteSession(next: ReturnType<typeof readNoteFile> | undefined): next is Session {
   return typeof next === 'object' && (next.refreshToken !== undefined || next.ended !== undefined)
 }
 
 /** Returns the file names of all notes of a profile. @throws CliError `cannot_write`, exit 1 */
-export function listNotes({ disk, directory }: ProfileFiles): string[] {
+export function listNoteFiles({ disk, directory }: ProfileFiles): string[] {
   return disk.names(directory).filter((name) => name.startsWith('next.'))
 }
 
@@ -55,7 +55,7 @@ export function reserveFile(
   { disk, directory, profile }: ProfileFiles,
   name: string,
   mode: 'new' | 'retry' = 'new',
-  bytes = RESERVED_BYTES,
+  bytes = SESSION_BYTES,
 ) {
   const path = join(directory, name)
   const isOwn = mode === 'new'
@@ -103,7 +103,7 @@ export function reserveFile(
 }
 
 /** An open file whose disk space is reserved for a text to come. */
-export type Reservation = ReturnType<typeof reserveFile>
+export type ReservedFile = ReturnType<typeof reserveFile>
 
 /** Returns the error for a session that other processes changed in every pass of a renewal, so that no pass could finish. */
 export function sessionChangedError(profile: string): CliError {
@@ -125,7 +125,7 @@ export function replaceSession(files: ProfileFiles, path: string, { id, generati
   } catch (error) {
     // The session may be stored despite the error: another process renamed the same note, or the file system reported an error
     // after renaming. So compare the stored generation.
-    const now = readSessionIfAny(files)
+    const now = findSession(files)
     const isStored = now?.id === id && now.generation >= generation
     if (!isStored)
       throw codeOf(error) === 'ENOENT' ? tokenLostError(files.profile) : cannotWrite(files.session, error)
@@ -134,7 +134,7 @@ export function replaceSession(files: ProfileFiles, path: string, { id, generati
   // without its note, and its used token would be sent again.
   catchError(() => {
     disk.syncDirectory(directory)
-    for (const name of listNotes(files)) {
+    for (const name of listNoteFiles(files)) {
       const [, ofId, ofGeneration] = name.split('.')
       if (ofId === id && Number(ofGeneration) < generation)
         catchError(() => disk.remove(join(directory, name)))

@@ -11,7 +11,7 @@ import { type ProfileFiles, profilesDirectory, readSession } from './session-fil
 /**
  * Returns the names of the profiles with any file except the lock: each other file, such as a session or a note, may hold a secret.
  */
-export function profilesWithSecrets(context: Pick<Context, 'directories'>): string[] {
+export function listProfilesWithSecrets(context: Pick<Context, 'directories'>): string[] {
   return profilesWith(context, (name) => name !== 'lock').sort()
 }
 
@@ -25,7 +25,7 @@ function profilesWith(context: Pick<Context, 'directories'>, counts: (name: stri
 const isSession = (file: string): boolean => file === 'session.json'
 
 /** Returns the names of the profiles that have a session, a setting or remembered claims, and of the default profile. */
-export function knownProfiles(
+export function listKnownProfiles(
   context: Pick<Context, 'directories'>,
   { config }: Pick<Settings, 'config'>,
 ): string[] {
@@ -43,7 +43,7 @@ export function requireKnownProfile(
   context: Pick<Context, 'directories'>,
   settings: Pick<Settings, 'config'>,
 ): void {
-  const known = knownProfiles(context, settings)
+  const known = listKnownProfiles(context, settings)
   if (!known.includes(profile))
     throw usageError(`there is no profile ${profile}`, `use one of these, or sign in: ${known.join(', ')}`)
 }
@@ -53,7 +53,7 @@ export function requireKnownProfile(
  *
  * @throws CliError `not_signed_in`, exit 4; as `requireKnownProfile`; as `readSession`
  */
-export function requireSession(io: Io, files: ProfileFiles) {
+export function readSessionOrThrow(io: Io, files: ProfileFiles) {
   const found = readSession(files)
   if (found !== undefined) return found
   requireKnownProfile(files.profile, io, io.settings)

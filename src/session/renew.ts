@@ -13,33 +13,33 @@ import { cannotWrite, catchError } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
 import { backoffMs, REQUEST_BACKOFF } from '../timeout.ts'
-import { interruptedError, sessionOverError, signInHint } from './messages.ts'
+import { refreshInterruptedError, sessionOverError, signInHint } from './messages.ts'
 import {
-  canReplaceSession,
-  noteName,
-  type Reservation,
-  readNote,
+  isCompleteSession,
+  noteFileName,
+  type ReservedFile,
+  readNoteFile,
   replaceSession,
   reserveFile,
   sessionChangedError,
   storeSessionFromNote,
 } from './note.ts'
-import { requireSession } from './profiles.ts'
-import { readItem, requireNewestToken, storeSession } from './secret.ts'
+import { readSessionOrThrow } from './profiles.ts'
+import { findNewestToken, readKeychainItem, storeSession } from './secret.ts'
 import {
-  encode,
-  findReusableAccess,
+  encodeSession,
+  findReusableToken,
+  findSession,
   type ProfileFiles,
   profileFiles,
   type RenewOptions,
   readSession,
-  readSessionIfAny,
   requireSameService,
   type Session,
 } from './session-file.ts'
 
 /** State of one command's renewal during a pass; a renewal may take several passes. */
-export interface Renewal {
+export interface RenewalPass {
   readonly io: Io
   readonly options: RenewOptions
   /**
@@ -52,7 +52,7 @@ export interface Renewal {
 }
 
 /** Result of one pass over the steps of a renewal. */
-export type PassResult =
+export type RenewalPassResult =
   | { readonly kind: 'done'; readonly token: AccessToken }
   /**
    * The session changed during the pass: another process changed it, or this pass stored the next session from the note of an
@@ -82,49 +82,49 @@ const MAX_READS = 10
  *   `store_unavailable` or `file_unusable`, exit 4; `session_busy`, exit 7; `cannot_write`, exit 1; or the service's refusal
  *   (section 7.1 of the interface), exit 6 or 7
  */
-export async function renewLocal(
+export async function renewLocalSession(
   io: Io,
   options: RenewOptions,
   files: ProfileFiles = profileFiles(io, io.settings.profile.value),
 ): Promise<AccessToken> {
   // Check for a session before locking: without the profile's directory, creating the lock file would fail, and that error would
   // hide that nobody is signed in.
-  requireSession(io, files)
-  const meanwhile = () => findReusableAccess(readSessionIfAny(files), io, options)
-  return withLock(files.lock, io, { ...lockOptions(io, files), meanwhile }, () =>
-    runPasses(io, options, (renewal) => renewOnce(renewal, files)),
+  readSessionOrThrow(io, files)
+  const meanwhile = () => findReusableToken(findSession(files), io, options)
+  return withLock(files.lock, io, { ...sessionLockOptions(io, files), meanwhile }, () =>
+    runRenewalPasses(io, options, (pass) => runLocalPass(pass, files)),
   )
 }
 
 /** Performs steps 2 to 6 of a renewal once, while the lock is held. */
-async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassResult> {
-  const { io, options } = renewal
+async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<RenewalPassResult> {
+  const { io, options } = pass
   const { profile } = files
 
   // Step 2: read the session, after storing a complete next session that an earlier process left in its note.
-  const { session, text } = requireSession(io, files)
+  const { session, text } = readSessionOrThrow(io, files)
   const { id } = session
-  const finished = await recoverNext(renewal, files, { id, generation: session.generation + 1 })
+  const finished = await recoverNext(pass, files, { id, generation: session.generation + 1 })
   if (finished !== undefined) return finished
   if (session.kind === 'api_key')
     throw usageError(`profile ${profile} holds an API key, which is never renewed`)
   requireSameService(session, io)
   if (session.ended !== undefined) throw sessionOverError(session.profile, session.ended.why)
-  const adopted = findReusableAccess(session, io, options)
+  const adopted = findReusableToken(session, io, options)
   if (adopted !== undefined) return { kind: 'done', token: adopted }
-  const reading = await readItem(io, files, session)
+  const reading = await readKeychainItem(io, files, session)
   const { item, failure } = reading
   const isAhead = item !== undefined && (item.id !== id || item.generation > session.generation)
-  const ahead = isAhead ? await recoverNext(renewal, files, item, 'its secret is in the keychain') : undefined
+  const ahead = isAhead ? await recoverNext(pass, files, item, 'its secret is in the keychain') : undefined
   if (ahead !== undefined) return ahead
 
   // Step 3: take the newest refresh token, unless its last use has no known outcome.
-  const { value, generation, interruption } = requireNewestToken(files, session, reading)
+  const { value, generation, interruption } = findNewestToken(files, session, reading)
   if (interruption !== undefined && !options.retryInterrupted) throw interruption
-  const name = noteName({ id, generation })
+  const name = noteFileName({ id, generation })
   // A note shorter than its reserved space proves that its token wasn't sent yet, so a retry replaces the note. A plain renewal
   // must not, and has thrown above: if the lock file was deleted, the process that created the note may be about to send.
-  const isUnsent = interruption !== undefined && readNote(files, name) === 'unsent'
+  const isUnsent = interruption !== undefined && readNoteFile(files, name) === 'unsent'
   if (isUnsent) removeDurable(join(files.directory, name), files.disk)
   const isNoted = interruption !== undefined && !isUnsent
   // Whether `session.json` still has the text that was read in step 2. Generations aren't compared, since those of two sign-ins are
@@ -138,8 +138,8 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
   }
 
   // Steps 4 and 5: connect, create the note, compare the session with the first read, and send the refresh token.
-  const sent = await sendToken(renewal, session, value, () => {
-    renewal.commit()
+  const sent = await reserveAndSendToken(pass, session, value, () => {
+    pass.commit()
     const made = reserveFile(files, name, isNoted ? 'retry' : 'new')
     if (isUnchanged()) return made
     discardNote(files, made)
@@ -147,17 +147,17 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
   })
   try {
     // Step 6: store, discard or keep, depending on what the response proves.
-    if (sent.kind === 'unknown') throw interruptedError(profile, sent.why)
+    if (sent.kind === 'unknown') throw refreshInterruptedError(profile, sent.why)
     if (sent.kind === 'unused') {
-      if (sent.note === undefined) return retryOrThrow(sent)
-      discardNote(files, sent.note, sent.error)
+      if (sent.reserved === undefined) return finishUnusedPass(sent)
+      discardNote(files, sent.reserved, sent.error)
       // A refused retry proves nothing about the earlier use of the token, so the outcome is still unknown.
-      if (isNoted) throw interruptedError(profile, sent.error.message)
-      return retryOrThrow(sent)
+      if (isNoted) throw refreshInterruptedError(profile, sent.error.message)
+      return finishUnusedPass(sent)
     }
-    const { note } = sent
+    const note = sent.reserved
     if (note === undefined) throw new Error('an answer to a token that was not sent')
-    const next = advanceSession({ ...session, generation }, sent, renewal)
+    const next = buildNextSession({ ...session, generation }, sent, pass)
     const current = rereadSession(files, session)
     if (current !== 'directory_gone') {
       if (current?.id !== id) {
@@ -170,7 +170,7 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
     if (sent.kind === 'over') {
       // Ignore a failure to store: the note then stays, so that no process sends the dead token again.
       catchError(() => {
-        note.fill(encode(next))
+        note.fill(encodeSession(next))
         replaceSession(files, note.path, next)
       })
       throw sessionOverError(profile, sent.description)
@@ -178,15 +178,15 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
     if (current === 'directory_gone') {
       // The profile's directory was moved or unmounted, not signed out. Fill the note through its open descriptor: if the directory
       // comes back, the next command stores the session from the note.
-      catchError(() => note.fill(encode({ ...next, refreshToken: sent.refreshToken })))
+      catchError(() => note.fill(encodeSession({ ...next, refreshToken: sent.refreshToken })))
       const message = `the directory ${files.directory} is gone, and the new refresh token of profile ${profile} with it`
       const hint = `move it back if it was moved; else ${signInHint(profile)}`
       throw new CliError('store_unavailable', message, { hint })
     }
-    const store = (space: Reservation) => storeSession(io, files, space, next, sent.refreshToken, failure)
+    const store = (space: ReservedFile) => storeSession(io, files, space, next, sent.refreshToken, failure)
     try {
       await store(note).catch(async (error: CliError) => {
-        if (readNote(files, name) !== 'absent' || !isUnchanged()) throw error
+        if (readNoteFile(files, name) !== 'absent' || !isUnchanged()) throw error
         // The note was deleted, for example by a cleanup job, and `session.json` is unchanged: store the new token through a second
         // note.
         const again = reserveFile(files, name)
@@ -194,17 +194,17 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
       })
     } catch (error) {
       if (!(error instanceof CliError)) throw error
-      const left = readNote(files, name)
-      const isOnDisk = canReplaceSession(left) || (error.code === 'cannot_write' && left !== 'absent')
+      const left = readNoteFile(files, name)
+      const isOnDisk = isCompleteSession(left) || (error.code === 'cannot_write' && left !== 'absent')
       if (!isOnDisk && (options.always || sent.access === undefined)) throw error
       // Only warn. If `isOnDisk`, the next command stores the session from the note; otherwise the refresh token is lost, but this
       // command can still use its access token.
       const problem = cannotWrite(files.session, error.cause).message
       await io.warn(isOnDisk ? problem : `${error.message}; ${error.hint}`)
     }
-    return requireAccess(sent, next)
+    return finishRenewedPass(sent, next)
   } finally {
-    sent.note?.close()
+    sent.reserved?.close()
   }
 }
 
@@ -212,7 +212,7 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
  * Returns the options for locking a session. The timeout covers a complete renewal by the holder: one request, its retries, and the
  * write.
  */
-export function lockOptions(io: Io, { disk }: ProfileFiles) {
+export function sessionLockOptions(io: Io, { disk }: ProfileFiles) {
   return {
     timeoutMs: tokenRequestTimeoutMs(io.settings) + RETRY_LIMIT_MS + STORE_LIMIT_MS,
     disk,
@@ -229,20 +229,20 @@ export function lockOptions(io: Io, { disk }: ProfileFiles) {
  * @throws CliError `cannot_write`, exit 1
  */
 async function recoverNext(
-  { io, options }: Renewal,
+  { io, options }: RenewalPass,
   files: ProfileFiles,
   { id, generation }: Pick<Session, 'id' | 'generation'>,
   known?: 'its secret is in the keychain',
-): Promise<PassResult | undefined> {
-  const name = noteName({ id, generation: generation - 1 })
-  const next = readNote(files, name)
+): Promise<RenewalPassResult | undefined> {
+  const name = noteFileName({ id, generation: generation - 1 })
+  const next = readNoteFile(files, name)
   if (typeof next === 'string' || next.id !== id || next.generation !== generation) return undefined
-  if (known === undefined && !canReplaceSession(next)) return undefined
+  if (known === undefined && !isCompleteSession(next)) return undefined
   try {
     storeSessionFromNote(files, name, next)
     return { kind: 'changed' }
   } catch (error) {
-    const token = findReusableAccess(next, io, options)
+    const token = findReusableToken(next, io, options)
     if (token === undefined || !(error instanceof CliError)) throw error
     await io.warn(error.message)
     return { kind: 'done', token }
@@ -254,7 +254,7 @@ async function recoverNext(
  *
  * @throws CliError `cannot_write`, exit 1
  */
-function discardNote({ profile }: ProfileFiles, note: Reservation, refusal?: CliError): void {
+function discardNote({ profile }: ProfileFiles, note: ReservedFile, refusal?: CliError): void {
   const cause = note.discard()
   if (cause === undefined) return
   const what = refusal === undefined ? 'nothing was sent' : `the token is unused (${refusal.message})`
@@ -284,10 +284,10 @@ function rereadSession(files: ProfileFiles, was: Session): Session | 'directory_
  *
  * @throws CliError `session_busy`, exit 7, if the session keeps changing; the last refusal if its retries are used up
  */
-export async function runPasses(
+export async function runRenewalPasses(
   io: Io,
   options: RenewOptions,
-  renewOnce: (renewal: Renewal) => Promise<PassResult>,
+  runPass: (pass: RenewalPass) => Promise<RenewalPassResult>,
 ): Promise<AccessToken> {
   const { signal, shield } = io.interrupts
   const onSignal = () => void io.say('Stopping as soon as the service has answered …')
@@ -297,10 +297,10 @@ export async function runPasses(
     let shielded: Promise<unknown> | undefined
     const commit = () => {
       signal.throwIfAborted()
-      shielded = shield(() => pass, onSignal)
+      shielded = shield(() => running, onSignal)
     }
-    const pass: Promise<PassResult> = renewOnce({ io, options, commit })
-    const result = await pass.finally(() => shielded)
+    const running: Promise<RenewalPassResult> = runPass({ io, options, commit })
+    const result = await running.finally(() => shielded)
     if (result.kind === 'done') return result.token
     signal.throwIfAborted()
     if (result.kind === 'changed' && ++reads > MAX_READS) throw sessionChangedError(io.settings.profile.value)
@@ -314,6 +314,7 @@ export async function runPasses(
 }
 
 type Success = Extract<RefreshOutcome, { kind: 'success' }>
+type Unused = Extract<RefreshOutcome, { kind: 'unused' }>
 
 /** Outcome of a refresh request that changes the session: new tokens, or its end. */
 type Settled = Success | Extract<RefreshOutcome, { kind: 'over' }>
@@ -322,17 +323,17 @@ type Settled = Success | Extract<RefreshOutcome, { kind: 'over' }>
  * Performs steps 4 and 5: sends a refresh token in one request and waits for the response. Reports every failure of the network or
  * the service as an outcome.
  *
- * @param makeNote creates the note; runs synchronously after the connection is established and before the first byte is sent. If
- *   `makeNote` throws, nothing is sent.
+ * @param reserve creates the note; runs synchronously after the connection is established and before the first byte is sent. If
+ *   `reserve` throws, nothing is sent.
  * @returns the outcome and the note; without a note, nothing was sent
  */
-export async function sendToken(
-  { io, options }: Renewal,
+export async function reserveAndSendToken(
+  { io, options }: RenewalPass,
   session: Session,
   refreshToken: string,
-  makeNote: () => Reservation,
-): Promise<RefreshOutcome & { readonly note: Reservation | undefined }> {
-  const made: Reservation[] = []
+  reserve: () => ReservedFile,
+): Promise<RefreshOutcome & { readonly reserved: ReservedFile | undefined }> {
+  const made: ReservedFile[] = []
   const request = sendRefreshToken(io, {
     base: parseBaseUrl(session.service ?? '', 'the service of the session'),
     clientId: session.client ?? '',
@@ -340,11 +341,11 @@ export async function sendToken(
     scope: options.scope,
     grantedScope: session.scope ?? undefined,
     beforeSend() {
-      made.push(makeNote())
+      made.push(reserve())
     },
   })
   const outcome = await io.waiting('Waiting for the service to renew the session …', request)
-  return { ...outcome, note: made[0] }
+  return { ...outcome, reserved: made[0] }
 }
 
 /**
@@ -352,10 +353,7 @@ export async function sendToken(
  *
  * @throws CliError the refusal if another pass can't help
  */
-export function retryOrThrow({
-  error,
-  isTransient,
-}: Extract<RefreshOutcome, { kind: 'unused' }>): PassResult {
+export function finishUnusedPass({ error, isTransient }: Unused): RenewalPassResult {
   if (error.code === 'session_busy') return { kind: 'changed' }
   if (!isTransient) throw error
   return { kind: 'retry', error }
@@ -365,7 +363,7 @@ export function retryOrThrow({
  * Returns the next generation of a session, without its refresh token. Drops a narrowed access token, which only the requesting
  * command may use.
  */
-export function advanceSession(session: Session, outcome: Settled, { io, options }: Renewal): Session {
+export function buildNextSession(session: Session, outcome: Settled, { io, options }: RenewalPass): Session {
   const { refreshToken: _usedUp, access: _former, ...rest } = session
   const now = io.clock.now()
   const base = { ...rest, generation: session.generation + 1 }
@@ -379,7 +377,7 @@ export function advanceSession(session: Session, outcome: Settled, { io, options
  *
  * @throws CliError `unexpected_answer`, exit 7, if the response had no usable access token
  */
-export function requireAccess({ access, why }: Success, { profile }: Session): PassResult {
+export function finishRenewedPass({ access, why }: Success, { profile }: Session): RenewalPassResult {
   if (access !== undefined) return { kind: 'done', token: access }
   const message = `the session of profile ${profile} was renewed, but the answer has no usable access token`
   throw new CliError('unexpected_answer', `${message}: ${why}`, { hint: 'run the command again' })

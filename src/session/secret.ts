@@ -1,16 +1,16 @@
 import { createHash } from 'node:crypto'
 import { realpathSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { callKeychain, proveKeychain } from '../credentials/keychain.ts'
+import { callKeychain, testKeychain } from '../credentials/keychain.ts'
 import { CliError } from '../errors.ts'
 import { cannotWrite, catchError, reason } from '../storage/file-errors.ts'
 import type { Io } from '../terminal/io.ts'
-import { interruptedError, noItemError, signInHint, tokenLostError, unsentTokenError } from './messages.ts'
-import { canReplaceSession, noteName, type Reservation, readNote, replaceSession } from './note.ts'
-import { encode, type ProfileFiles, type Session } from './session-file.ts'
+import { refreshInterruptedError, signInHint, tokenLostError, unsentTokenError } from './messages.ts'
+import { isCompleteSession, noteFileName, type ReservedFile, readNoteFile, replaceSession } from './note.ts'
+import { encodeSession, type ProfileFiles, type Session } from './session-file.ts'
 
 /** A keychain item: the refresh token or the API key of a profile, with the sign-in and generation that it belongs to. */
-interface Item {
+interface KeychainItem {
   readonly id: string
   readonly generation: number
   readonly value: string
@@ -23,7 +23,7 @@ const WAITING = 'Waiting for the keychain …'
  * directories have separate items. The name doesn't change, so a login overwrites the item and a logout can delete it without
  * reading a session.
  */
-export function accountName({ profile, directory }: ProfileFiles): string {
+export function keychainAccount({ profile, directory }: ProfileFiles): string {
   let state = dirname(dirname(directory))
   // Ignore the error if the state directory doesn't exist: no item was ever stored for it, so its unresolved path can be hashed as
   // well.
@@ -34,20 +34,20 @@ export function accountName({ profile, directory }: ProfileFiles): string {
 }
 
 /** The keychain's reply to a request for a profile's item. */
-interface ItemReading {
+interface ItemReply {
   /**
    * The item; undefined if the store isn't the keychain, or if the keychain failed, has no such item, or is locked and doesn't say
    * so.
    */
-  readonly item?: Item | undefined
+  readonly item?: KeychainItem | undefined
   /** Error of the keychain, if it failed; harmless if the secret is in `session.json`. */
   readonly failure?: CliError
 }
 
 /** Reads the keychain item of a session whose store is the keychain. */
-export async function readItem(io: Io, files: ProfileFiles, { store }: Session): Promise<ItemReading> {
+export async function readKeychainItem(io: Io, files: ProfileFiles, { store }: Session): Promise<ItemReply> {
   if (store !== 'keychain') return {}
-  const request = { operation: 'get', account: accountName(files), signal: io.interrupts.signal } as const
+  const request = { operation: 'get', account: keychainAccount(files), signal: io.interrupts.signal } as const
   try {
     const text = await io.waiting(WAITING, callKeychain(io, files.profile, request))
     if (typeof text !== 'string') return {}
@@ -67,14 +67,14 @@ export async function readItem(io: Io, files: ProfileFiles, { store }: Session):
  * @throws CliError `store_unavailable` or `refresh_token_lost`, exit 4: no store of this machine holds a current token, or a locked
  *   keychain may hold a newer one
  */
-export function requireNewestToken(files: ProfileFiles, session: Session, { item, failure }: ItemReading) {
+export function findNewestToken(files: ProfileFiles, session: Session, { item, failure }: ItemReply) {
   const { profile } = files
-  const token = newestToken(session, item)
-  const next = token && readNote(files, noteName(token))
-  const isNoted = next !== 'absent' && !canReplaceSession(next)
+  const token = newerToken(session, item)
+  const next = token && readNoteFile(files, noteFileName(token))
+  const isNoted = next !== 'absent' && !isCompleteSession(next)
   if (session.store === 'keychain' && item === undefined && isNoted) throw failure ?? noItemError(profile)
   let interruption: CliError | undefined
-  if (isNoted) interruption = next === 'unsent' ? unsentTokenError(profile) : interruptedError(profile)
+  if (isNoted) interruption = next === 'unsent' ? unsentTokenError(profile) : refreshInterruptedError(profile)
   if (token !== undefined) return { ...token, interruption }
   // Don't send an older token: the service would treat it as stolen and revoke the grant. A login that has written the keychain but
   // not yet `session.json` looks the same, so the hint mentions it.
@@ -87,7 +87,7 @@ export function requireNewestToken(files: ProfileFiles, session: Session, { item
  * Returns the newer of the keychain's and the file's token. Rejects an item of another sign-in or of a lower generation, as a
  * restored keychain has, or one whose write hung and finished late.
  */
-function newestToken(session: Session, item: Item | undefined): Item | undefined {
+function newerToken(session: Session, item: KeychainItem | undefined): KeychainItem | undefined {
   const { id, generation, refreshToken } = session
   const inFile = refreshToken === undefined ? undefined : { id, generation, value: refreshToken }
   if (item === undefined || item.id !== id || item.generation < generation) return inFile
@@ -101,7 +101,7 @@ function newestToken(session: Session, item: Item | undefined): Item | undefined
  */
 async function writeItem(io: Io, files: ProfileFiles, session: Session, value: string): Promise<void> {
   const { profile } = files
-  const account = accountName(files)
+  const account = keychainAccount(files)
   const secret = `${session.id}.${session.generation}@${session.issuedAt}:${value}`
   await callKeychain(io, profile, { operation: 'set', account, secret })
   const stored = await callKeychain(io, profile, { operation: 'get', account })
@@ -116,11 +116,12 @@ async function writeItem(io: Io, files: ProfileFiles, session: Session, value: s
  * @returns the error if an expected item may still exist; undefined if it is gone, or if none was expected, even if the keychain
  *   failed
  */
-export async function deleteItem(io: Io, files: ProfileFiles, isExpected: boolean) {
-  const request = { operation: 'delete', account: accountName(files), signal: io.interrupts.signal } as const
+export async function deleteKeychainItem(io: Io, files: ProfileFiles, isExpected: boolean) {
+  const { signal } = io.interrupts
+  const request = { operation: 'delete', account: keychainAccount(files), signal } as const
   try {
     const isDeleted = await io.waiting(WAITING, callKeychain(io, files.profile, request))
-    if (isDeleted !== true && isExpected) await proveKeychain(io, files.profile)
+    if (isDeleted !== true && isExpected) await testKeychain(io, files.profile)
     return undefined
   } catch (error) {
     if (!(error instanceof CliError)) throw error
@@ -139,7 +140,7 @@ export async function deleteItem(io: Io, files: ProfileFiles, isExpected: boolea
 export async function storeSession(
   io: Io,
   files: ProfileFiles,
-  reservation: Reservation,
+  reservation: ReservedFile,
   session: Session,
   secret: string,
   refusal?: CliError,
@@ -147,7 +148,7 @@ export async function storeSession(
   const { profile } = files
   const { path } = reservation
   if (session.store === 'keychain') {
-    const failure = catchError(() => reservation.fill(encode(session)))
+    const failure = catchError(() => reservation.fill(encodeSession(session)))
     // Fail before writing the keychain: a new sign-in must not overwrite the former session's item unless it can also replace the
     // former session.
     if (failure !== undefined && session.generation === 1) throw cannotWrite(path, failure)
@@ -164,7 +165,14 @@ export async function storeSession(
     }
   }
   const whole = { ...session, refreshToken: secret }
-  const failure = catchError(() => reservation.fill(encode(whole)))
+  const failure = catchError(() => reservation.fill(encodeSession(whole)))
   if (failure !== undefined) throw tokenLostError(profile, reason(failure), failure)
   replaceSession(files, path, whole)
+}
+
+/** Returns the error for a keychain that reports no item: the item is missing, or the keychain is locked and doesn't say so. */
+function noItemError(profile: string): CliError {
+  const message = `the keychain is locked, or the secret of profile ${profile} is missing from it`
+  const hint = `unlock it and try again; if it is unlocked, ${signInHint(profile)}`
+  return new CliError('store_unavailable', message, { hint })
 }

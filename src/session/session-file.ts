@@ -8,7 +8,7 @@ import type { StoreKind } from '../settings/table.ts'
 import { realDisk } from '../storage/atomic-file.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
-import { otherServiceError, signInHint } from './messages.ts'
+import { serviceMismatchError, signInHint } from './messages.ts'
 
 /** One sign-in, as `session.json` and etcd store it. */
 export interface Session {
@@ -46,7 +46,7 @@ const FORMAT = 1
  * Number of bytes reserved on the disk for the next session before the current refresh token is sent, so that a full disk can't
  * lose the new token.
  */
-export const RESERVED_BYTES = 16 * 1024
+export const SESSION_BYTES = 16 * 1024
 /** Seconds for which a reused access token must still be valid: a request sent later could arrive after the expiry. */
 const MARGIN_SECONDS = 60
 
@@ -113,9 +113,9 @@ export function requireSameService(
   const asked = settingValue('base_url', settings)
   const clientId = settingValue('client_id', settings)
   if (asked !== undefined && service !== null && asked !== service)
-    throw otherServiceError('service', service, asked, profile)
+    throw serviceMismatchError('service', service, asked, profile)
   if (clientId !== undefined && client !== null && clientId !== client)
-    throw otherServiceError('client', client, clientId, profile)
+    throw serviceMismatchError('client', client, clientId, profile)
 }
 
 /** Request for an access token, stored or new. */
@@ -133,7 +133,7 @@ export interface RenewOptions {
 }
 
 /** Returns the stored access token if it fulfills the request without a renewal. @throws CliError `session_elsewhere`, exit 4 */
-export function findReusableAccess(
+export function findReusableToken(
   session: Session | undefined,
   io: Pick<Io, 'clock' | 'settings'>,
   { always, outdated, scope, minLifetime }: RenewOptions,
@@ -148,13 +148,13 @@ export function findReusableAccess(
 
 /**
  * Encodes a session for the disk: a line of JSON, then a line with its checksum. Leaves out the access token if the text would
- * exceed `RESERVED_BYTES`.
+ * exceed `SESSION_BYTES`.
  */
-export function encode(session: Session): string {
+export function encodeSession(session: Session): string {
   const line = JSON.stringify({ format: FORMAT, ...session })
   const text = `${line}\n${checksumOf(line)}\n`
   const { access, ...rest } = session
-  return access === undefined || Buffer.byteLength(text) <= RESERVED_BYTES ? text : encode(rest)
+  return access === undefined || Buffer.byteLength(text) <= SESSION_BYTES ? text : encodeSession(rest)
 }
 
 /**
@@ -172,7 +172,7 @@ function checksumOf(text: string): string {
  *
  * @throws Error naming the defect: a torn write, or another format
  */
-export function decode(text: string): Session {
+export function decodeSession(text: string): Session {
   const [line = '', checksum, ...more] = text.trimEnd().split('\n')
   if (more.length > 0 || checksum !== checksumOf(line))
     throw new Error('it is damaged, or of an older build of mailclaim')
@@ -192,7 +192,7 @@ export function readSession(files: ProfileFiles) {
   if (text === undefined) return undefined
   let session: Session
   try {
-    session = decode(text)
+    session = decodeSession(text)
   } catch (error) {
     const message = `the file ${files.session} can't be used: ${(error as Error).message}`
     throw new CliError('file_unusable', message, { hint: signInHint(files.profile) })
@@ -203,7 +203,7 @@ export function readSession(files: ProfileFiles) {
 }
 
 /** Reads `session.json`; undefined if it is missing, damaged or a copy. */
-export function readSessionIfAny(files: ProfileFiles): Session | undefined {
+export function findSession(files: ProfileFiles): Session | undefined {
   try {
     return readSession(files)?.session
   } catch (error) {

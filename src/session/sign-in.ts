@@ -1,5 +1,5 @@
 import { basename, join } from 'node:path'
-import { hasNoKeychain, proveKeychain } from '../credentials/keychain.ts'
+import { isNoKeychainError, testKeychain } from '../credentials/keychain.ts'
 import { CliError } from '../errors.ts'
 import type { AccessToken } from '../oauth/token-endpoint.ts'
 import type { LocalStoreKind } from '../settings/table.ts'
@@ -7,13 +7,13 @@ import { removeDurable } from '../storage/atomic-file.ts'
 import { cannotWrite, catchError } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
-import { listNotes, noteName, type Reservation, reserveFile } from './note.ts'
-import { lockOptions } from './renew.ts'
-import { deleteItem, storeSession } from './secret.ts'
-import { type ProfileFiles, profileFiles, readSessionIfAny, type Session } from './session-file.ts'
+import { listNoteFiles, noteFileName, type ReservedFile, reserveFile } from './note.ts'
+import { sessionLockOptions } from './renew.ts'
+import { deleteKeychainItem, storeSession } from './secret.ts'
+import { findSession, type ProfileFiles, profileFiles, type Session } from './session-file.ts'
 
 /** Result of a successful login, to be stored as a session. */
-export interface SignIn extends Pick<Session, 'kind' | 'service' | 'client' | 'scope' | 'resource'> {
+export interface LoginResult extends Pick<Session, 'kind' | 'service' | 'client' | 'scope' | 'resource'> {
   /** The refresh token, or the API key for `kind: 'api_key'`. */
   readonly secret: string
   readonly access?: AccessToken
@@ -41,12 +41,12 @@ export async function prepareSignIn(
   files: ProfileFiles = profileFiles(io, io.settings.profile.value),
 ) {
   const id = Buffer.from(io.random.bytes(6)).toString('hex')
-  const locking = { ...lockOptions(io, files), ...(kind === 'api_key' && WITHOUT_LOCKS) }
-  let reservation: Reservation | undefined
-  const requireReservation = (): Reservation => {
+  const locking = { ...sessionLockOptions(io, files), ...(kind === 'api_key' && WITHOUT_LOCKS) }
+  let reservation: ReservedFile | undefined
+  const requireReservation = (): ReservedFile => {
     if (reservation !== undefined && files.disk.read(reservation.path) !== undefined) return reservation
     discard()
-    reservation = reserveFile(files, noteName({ id, generation: 0 }))
+    reservation = reserveFile(files, noteFileName({ id, generation: 0 }))
     return reservation
   }
   const discard = () => {
@@ -55,7 +55,7 @@ export async function prepareSignIn(
   }
   await files.prepare()
   await withLock(files.lock, io, locking, async () => undefined)
-  if (store === 'keychain') await proveKeychain(io, files.profile)
+  if (store === 'keychain') await testKeychain(io, files.profile)
   requireReservation()
   return {
     /**
@@ -72,7 +72,7 @@ export async function prepareSignIn(
      *
      * @throws CliError exit 1 or 4
      */
-    async complete({ secret, ...signIn }: SignIn): Promise<Session> {
+    async complete({ secret, ...signIn }: LoginResult): Promise<Session> {
       const now = io.clock.now()
       const { profile } = files
       const session = { ...signIn, profile, id, generation: 1, store, signedInAt: now, issuedAt: now }
@@ -81,12 +81,12 @@ export async function prepareSignIn(
           const taken = requireReservation()
           // From here on the reservation may hold the only copy of the new session, so `discard` must not remove the file.
           reservation = undefined
-          const before = readSessionIfAny(files)
+          const before = findSession(files)
           await storeSession(io, files, taken, session, secret).finally(taken.close)
           // Ignore a failure to remove the notes of former sign-ins: they are harmless, and the next login or logout removes them.
           catchError(() => removeNotes(files, basename(taken.path)))
           if (before?.store !== 'keychain' || store === 'keychain') return
-          const problem = await deleteItem(io, files, true)
+          const problem = await deleteKeychainItem(io, files, true)
           if (problem !== undefined)
             await io.warn(`the keychain still holds the secret of the session before: ${problem.message}`)
         }),
@@ -110,7 +110,7 @@ function removeNotes(files: ProfileFiles, but?: string): void {
   } catch (error) {
     throw cannotWrite(directory, error)
   }
-  for (const name of listNotes(files)) if (name !== but) removeDurable(join(directory, name), disk)
+  for (const name of listNoteFiles(files)) if (name !== but) removeDurable(join(directory, name), disk)
 }
 
 export interface SignOutResult {
@@ -138,8 +138,8 @@ export async function forgetSession(
   try {
     if (files.disk.names(files.directory).length > 0) {
       await files.prepare()
-      await withLock(files.lock, io, { ...lockOptions(io, files), ...WITHOUT_LOCKS }, async () => {
-        session = readSessionIfAny(files)
+      await withLock(files.lock, io, { ...sessionLockOptions(io, files), ...WITHOUT_LOCKS }, async () => {
+        session = findSession(files)
         wasSignedIn = removeDurable(files.session, files.disk)
         removeNotes(files)
       })
@@ -150,6 +150,7 @@ export async function forgetSession(
   }
   const isDamaged = wasSignedIn && session === undefined
   // Delete the keychain item even if there is no session: a session whose directory was removed may have left an item.
-  const problem = await deleteItem(io, files, isDamaged || session?.store === 'keychain')
-  return { profile, wasSignedIn, session, problem: isDamaged && hasNoKeychain(problem) ? undefined : problem }
+  const failure = await deleteKeychainItem(io, files, isDamaged || session?.store === 'keychain')
+  const problem = isDamaged && isNoKeychainError(failure) ? undefined : failure
+  return { profile, wasSignedIn, session, problem }
 }

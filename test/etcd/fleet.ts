@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { type Clock, type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
-import { renewedCredential } from '../../src/session/credential.ts'
+import { renewCredential } from '../../src/session/credential.ts'
 import type { RenewOptions } from '../../src/session/session-file.ts'
 import { prepareSharedSignIn } from '../../src/session/shared/sign-in.ts'
 import { createIo, type Io } from '../../src/terminal/io.ts'
@@ -130,7 +130,6 @@ export function createFleet(clock: Clock & { advance?(ms: number): void } = crea
         access,
       })
     },
-    renew: (io: Io, options: Partial<RenewOptions> = {}) =>
-      renewedCredential(io, { always: true, ...options }),
+    renew: (io: Io, options: Partial<RenewOptions> = {}) => renewCredential(io, { always: true, ...options }),
   }
 }

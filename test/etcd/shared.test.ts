@@ -4,10 +4,10 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type Clock, TransportError } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
-import { credentialWithoutRenewal } from '../../src/session/credential.ts'
+import { findCredentialWithoutRenewal } from '../../src/session/credential.ts'
 import type { RenewOptions } from '../../src/session/session-file.ts'
-import { describeShared, forgetShared } from '../../src/session/shared/sign-in.ts'
-import { openShared } from '../../src/session/shared/store.ts'
+import { describeSharedSession, endSharedSession } from '../../src/session/shared/sign-in.ts'
+import { openSharedStore } from '../../src/session/shared/store.ts'
 import type { Io } from '../../src/terminal/io.ts'
 import type { FakeClock } from '../fake-context.ts'
 import { createFleet, type ServiceFate } from './fleet.ts'
@@ -47,7 +47,7 @@ describe('a session that machines share', () => {
     expect(await renew(b, { always: false })).toEqual(token)
     expect(service.refreshes).toBe(1)
     const asked = etcd.asked
-    expect(await credentialWithoutRenewal(b)).toMatchObject({ kind: 'access_token', value: token.value })
+    expect(await findCredentialWithoutRenewal(b)).toMatchObject({ kind: 'access_token', value: token.value })
     expect(etcd.asked).toBe(asked)
   })
 
@@ -55,33 +55,33 @@ describe('a session that machines share', () => {
     const { a, b, etcd, service, renew } = await pair()
     await renew(a)
     etcd.fate = () => 'lost'
-    expect(await credentialWithoutRenewal(a)).toMatchObject({ kind: 'access_token' })
-    expect((await describeShared(a)).state).toBe('active')
+    expect(await findCredentialWithoutRenewal(a)).toMatchObject({ kind: 'access_token' })
+    expect((await describeSharedSession(a)).state).toBe('active')
     expect(a.stderr.text).toMatch(
       /^warning: etcd doesn't answer.*; this machine's access token is still good\n$/,
     )
     expect(await failureOf(renew(b))).toMatchObject({ code: 'unreachable', exit: 7 })
-    expect(await failureOf(describeShared(b))).toMatchObject({ code: 'unreachable', exit: 7 })
+    expect(await failureOf(describeSharedSession(b))).toMatchObject({ code: 'unreachable', exit: 7 })
     expect(service.refreshes).toBe(1)
   })
 
   test('`auth status` reads the session from another member within two seconds if the first does not answer', async () => {
     const { a, b, clock, etcd, renew } = await pair()
     await renew(a)
-    await forgetShared(b, 'default')
+    await endSharedSession(b, 'default')
     const { handle } = etcd
     etcd.handle = async (request) => {
       if (request.url.hostname !== 'a.test') return handle(request)
       clock.advance(request.timeoutMs)
       throw new TransportError('timeout', 'maybe', 'no complete response')
     }
-    expect(await failureOf(describeShared(a))).toMatchObject({ code: 'session_over' })
+    expect(await failureOf(describeSharedSession(a))).toMatchObject({ code: 'session_over' })
   })
 
   test('an access token requested with a narrower scope is not stored in etcd, but the new refresh token is', async () => {
     const { a, service, renew } = await pair()
     const { value } = await renew(a, { scope: 'emails:send' })
-    const found = await openShared(a).read()
+    const found = await openSharedStore(a).read()
     expect(found?.session.access).toBeUndefined()
     expect(value).toBe('access-2')
     expect(service.isCurrent(found?.session.refreshToken)).toBe(true)
@@ -89,10 +89,10 @@ describe('a session that machines share', () => {
 
   test('an expired authentication token of etcd is replaced by a new one', async () => {
     const { a, etcd, renew } = await pair()
-    const store = openShared(a)
+    const store = openSharedStore(a)
     await store.read()
     etcd.forgetTokens()
-    expect((await store.read())?.note).toBeNull()
+    expect((await store.read())?.marker).toBeNull()
     await renew(a)
   })
 
@@ -123,7 +123,7 @@ describe('a session that machines share', () => {
       etcd.fate = fates(...before, ...all)
       await renew(a)
       etcd.fate = () => 'pass'
-      expect(await openShared(a).read()).toMatchObject({ note: null, session: { generation: 2 } })
+      expect(await openSharedStore(a).read()).toMatchObject({ marker: null, session: { generation: 2 } })
       expect([service.refreshes, service.reuse, pendingOf(a)]).toEqual([1, 0, []])
     }
   })
@@ -136,7 +136,7 @@ describe('a session that machines share', () => {
     expect(failure.message).toContain('nothing was sent')
     etcd.arrive()
     etcd.fate = () => 'pass'
-    expect((await describeShared(b)).state).toBe('refreshing')
+    expect((await describeSharedSession(b)).state).toBe('refreshing')
     await renew(a)
     expect([service.refreshes, service.reuse, pendingOf(a)]).toEqual([1, 0, []])
   })
@@ -158,7 +158,7 @@ describe('a session that machines share', () => {
     service.fate = () => 'consumed'
     expect(await failureOf(renew(a))).toMatchObject({ code: 'refresh_interrupted', exit: 4 })
     const before = clock.monotonic()
-    for (const failure of [await failureOf(renew(b)), await failureOf(describeShared(b))])
+    for (const failure of [await failureOf(renew(b)), await failureOf(describeSharedSession(b))])
       expect(failure).toMatchObject({
         code: 'refresh_interrupted',
         exit: 4,
@@ -180,7 +180,7 @@ describe('a session that machines share', () => {
     expect(await failureOf(renew(b))).toMatchObject({ code: 'refresh_interrupted', hint })
     expect(clock.monotonic() - before).toBeGreaterThanOrEqual(60_000)
     expect(clock.monotonic() - before).toBeLessThan(65_000)
-    expect(await failureOf(describeShared(b))).toMatchObject({ hint })
+    expect(await failureOf(describeSharedSession(b))).toMatchObject({ hint })
     const hintOfTwin = hint.replace('build-a', 'another machine named build-a')
     const twin = await machine('build-a', undefined, undefined, 'another directory')
     expect(await failureOf(renew(twin))).toMatchObject({ hint: hintOfTwin })
@@ -236,13 +236,13 @@ describe('a session that machines share', () => {
     expect(a.stderr).toMatchObject({ text: expect.stringContaining('this machine keeps it') })
     etcd.fate = () => 'lost'
     const before = clock.monotonic()
-    expect(await credentialWithoutRenewal(a)).toMatchObject({ value: 'access-2' })
+    expect(await findCredentialWithoutRenewal(a)).toMatchObject({ value: 'access-2' })
     expect(clock.monotonic() - before).toBeLessThanOrEqual(2000)
-    expect((await describeShared(a)).state).toBe('active')
+    expect((await describeSharedSession(a)).state).toBe('active')
     expect(a.stderr.text).toContain('this machine holds the new token')
     etcd.fate = () => 'pass'
     expect(await failureOf(renew(b))).toMatchObject({ code: 'refresh_interrupted' })
-    await credentialWithoutRenewal(a)
+    await findCredentialWithoutRenewal(a)
     expect([pendingOf(a), service.refreshes]).toEqual([[], 1])
     await renew(b)
     expect([service.refreshes, service.reuse]).toEqual([2, 0])
@@ -340,9 +340,9 @@ describe('a session that machines share', () => {
   test('a logout ends the session on every machine, and a login starts a new one', async () => {
     const { a, b, signIn, renew, service } = await pair()
     await renew(a)
-    expect((await forgetShared(b, 'default')).wasSignedIn).toBe(true)
+    expect((await endSharedSession(b, 'default')).wasSignedIn).toBe(true)
     expect(await failureOf(renew(a))).toMatchObject({ code: 'session_over', exit: 4 })
-    expect((await forgetShared(a, 'default')).wasSignedIn).toBe(false)
+    expect((await endSharedSession(a, 'default')).wasSignedIn).toBe(false)
     await signIn(b)
     await renew(a)
     expect(service.reuse).toBe(0)
@@ -355,7 +355,7 @@ describe('a session that machines share', () => {
       await renew(a)
       etcd.fate = () => 'pass'
       if (end === 'login') await signIn(b)
-      else await forgetShared(b, 'default')
+      else await endSharedSession(b, 'default')
       await renew(a).catch((error: CliError) => expect(error.code).toBe('session_over'))
       expect([pendingOf(a), service.reuse]).toEqual([[], 0])
     }
@@ -388,9 +388,9 @@ describe('a session that machines share', () => {
     const storePasswordFile = join(a.directories.state, 'password')
     writeFileSync(storePasswordFile, 'secret\n', { mode: 0o640 })
     const io = { ...a, environment: { ...environment, storePasswordFile } }
-    expect(() => openShared(io)).toThrow(`others may read the file ${storePasswordFile}`)
+    expect(() => openSharedStore(io)).toThrow(`others may read the file ${storePasswordFile}`)
     chmodSync(storePasswordFile, 0o600)
-    expect(openShared(io).access.user).toEqual({ name: 'mailclaim', password: 'secret' })
+    expect(openSharedStore(io).access.user).toEqual({ name: 'mailclaim', password: 'secret' })
   })
 })
 
@@ -456,7 +456,7 @@ test('under random faults of etcd, service and processes, no renewal sends a use
             ? fleet.renew(io)
             : does === 'login'
               ? fleet.signIn(io)
-              : forgetShared(io, 'default')
+              : endSharedSession(io, 'default')
         const ended = await Promise.race([work.catch((error: unknown) => error), killed])
         if (ended instanceof Error) expect(ended).toBeInstanceOf(CliError)
         if (arrives) etcd.arrive()

@@ -1,8 +1,13 @@
 import type { HttpRequest, KeychainRequest, KeychainResult } from '../../src/context.ts'
 import { TransportError } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
-import { renewLocal } from '../../src/session/renew.ts'
-import { decode, encode, type ProfileFiles, type Session } from '../../src/session/session-file.ts'
+import { renewLocalSession } from '../../src/session/renew.ts'
+import {
+  decodeSession,
+  encodeSession,
+  type ProfileFiles,
+  type Session,
+} from '../../src/session/session-file.ts'
 import { forgetSession, prepareSignIn } from '../../src/session/sign-in.ts'
 import { createIo, type Io } from '../../src/terminal/io.ts'
 import { createFakeClock, createFakeContext, fakeSettings, jsonResponse } from '../fake-context.ts'
@@ -87,7 +92,7 @@ export class Machine {
     this.#store = store
     this.grants.push({ good: 1, isRevoked: false })
     const session = this.#session('000000000000', '0.1')
-    this.disk.put(SESSION, encode(session))
+    this.disk.put(SESSION, encodeSession(session))
     if (store === 'keychain') this.item = '000000000000.1@0:0.1'
   }
 
@@ -183,7 +188,7 @@ export class Machine {
     try {
       if (command === 'renew' || command === 'retry') {
         const options = { always: true, retryInterrupted: command === 'retry' } as const
-        await renewLocal(io, options, files)
+        await renewLocalSession(io, options, files)
       }
       if (command === 'login') await this.#login(io, files)
       if (command === 'logout') {
@@ -294,7 +299,7 @@ export class Machine {
   /** Returns the session in `session.json`; undefined if the file is missing or damaged. */
   get session(): Session | undefined {
     try {
-      return decode(this.disk.files.get(SESSION) ?? '')
+      return decodeSession(this.disk.files.get(SESSION) ?? '')
     } catch {
       return undefined
     }
@@ -310,7 +315,7 @@ export class Machine {
     const tokens = [...this.disk.files].flatMap(([path, text]) => {
       try {
         // Skip the reservation of a login that wasn't completed.
-        return path.endsWith('.0') ? [] : [decode(text).refreshToken]
+        return path.endsWith('.0') ? [] : [decodeSession(text).refreshToken]
       } catch {
         return []
       }

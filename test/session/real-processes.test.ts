@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { accountName } from '../../src/session/secret.ts'
+import { keychainAccount } from '../../src/session/secret.ts'
 import { needs } from '../requirements.ts'
 import { createServedWorld } from '../stories/built-program.ts'
 import {
@@ -122,7 +122,7 @@ describe.runIf(needs('posix'))('secrets', () => {
   }
 
   async function secretIn({ keychain }: Keyring, { session }: ProcessSession): Promise<string> {
-    const account = accountName(session.files)
+    const account = keychainAccount(session.files)
     const request = { operation: 'get', service: 'mailclaim', account, timeoutMs: 15_000 } as const
     const answer = await keychain.call(request)
     return answer.ok ? String(answer.value).replace(/^.*?:/, '') : ''

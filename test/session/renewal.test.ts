@@ -5,14 +5,14 @@ import { type Context, type HttpRequest, type HttpResponse, TransportError } fro
 import { CliError, InterruptedError } from '../../src/errors.ts'
 import { connect } from '../../src/session/connect.ts'
 import {
-  credentialWithoutRenewal,
-  currentCredential,
-  narrowedCredential,
-  renewedCredential,
+  findCredentialWithoutRenewal,
+  getCredential,
+  renewCredential,
+  requestNarrowedCredential,
 } from '../../src/session/credential.ts'
-import { describeSession } from '../../src/session/describe.ts'
-import { listNotes } from '../../src/session/note.ts'
-import { renewLocal } from '../../src/session/renew.ts'
+import { describeCredential } from '../../src/session/describe.ts'
+import { listNoteFiles } from '../../src/session/note.ts'
+import { renewLocalSession } from '../../src/session/renew.ts'
 import { type ProfileFiles, profileFiles } from '../../src/session/session-file.ts'
 import type { SessionDisk } from '../../src/storage/atomic-file.ts'
 import { withLock } from '../../src/storage/lock.ts'
@@ -78,7 +78,7 @@ async function endOf(work: () => Promise<unknown>): Promise<string> {
 }
 
 function removeNotes(files: ProfileFiles): void {
-  for (const name of listNotes(files)) rmSync(join(files.directory, name))
+  for (const name of listNoteFiles(files)) rmSync(join(files.directory, name))
 }
 
 function signOut(files: ProfileFiles): void {
@@ -138,8 +138,8 @@ describe('a refresh', () => {
     'a refresh answered with %s has the right exit code, and the next command finds the session that this proves',
     async (_what, answers, end, next, sent) => {
       const world = await signedIn(answers)
-      expect(await endOf(() => currentCredential(world.io))).toBe(end)
-      expect(await endOf(() => currentCredential(world.io))).toBe(next)
+      expect(await endOf(() => getCredential(world.io))).toBe(end)
+      expect(await endOf(() => getCredential(world.io))).toBe(next)
       expect(world.sent).toHaveLength(sent)
       const notes = readdirSync(world.files.directory).filter((name) => name.startsWith('next.'))
       expect(notes).toHaveLength(next === INTERRUPTED ? 1 : 0)
@@ -149,7 +149,7 @@ describe('a refresh', () => {
   it('a refresh that is refused with 429 is retried after a delay that doubles', async () => {
     const busy = () => textResponse(429, '', { 'retry-after': '0' })
     const world = await signedIn([busy, busy])
-    expect(await endOf(() => currentCredential(world.io))).toBe('ok')
+    expect(await endOf(() => getCredential(world.io))).toBe('ok')
     const [first = 0, second = 0] = world.context.clock.slept
     expect(second).toBe(2 * first)
     expect(first).toBeGreaterThan(0)
@@ -157,11 +157,11 @@ describe('a refresh', () => {
 
   it('an interrupted refresh is reported with its cause and one hint', async () => {
     const world = await signedIn([() => 'reset'])
-    await expect(currentCredential(world.io)).rejects.toMatchObject({
+    await expect(getCredential(world.io)).rejects.toMatchObject({
       message: 'the refresh token of profile default may have been sent: the connection was reset',
       hint: 'see docs/token-safety.md#after-an-interrupted-renewal, or sign in again: mailclaim login',
     })
-    expect(await describeSession(world.io)).toMatchObject({ state: 'interrupted' })
+    expect(await describeCredential(world.io)).toMatchObject({ state: 'interrupted' })
   })
 })
 
@@ -191,10 +191,10 @@ describe('a disk that fails after the token was sent', () => {
         return (world.files.disk[call] as (...words: never[]) => unknown)(...words)
       }
       const files = { ...world.files, disk: { ...world.files.disk, [call]: broken } }
-      expect(await endOf(() => renewLocal(world.io, { always }, files))).toBe(end)
+      expect(await endOf(() => renewLocalSession(world.io, { always }, files))).toBe(end)
       expect(world.context.stderr.text).toContain(warning)
       expect(world.context.stderr.text.split('\n')).toHaveLength(warning === '' ? 1 : 2)
-      expect(await endOf(() => renewLocal(world.io, {}, world.files))).toBe(next)
+      expect(await endOf(() => renewLocalSession(world.io, {}, world.files))).toBe(next)
       expect(world.sent).toHaveLength(1)
     },
   )
@@ -211,13 +211,13 @@ describe('a note that is shorter than its space', () => {
         message: 'the last renewal of profile default was cut off before it sent the refresh token',
         hint: 'this is safe here: mailclaim auth refresh --retry-interrupted',
       }
-      await expect(currentCredential(world.io)).rejects.toMatchObject(failure)
-      expect(await describeSession(world.io)).toMatchObject({ state: 'interrupted', problem: failure })
-      const retry = () => renewedCredential(world.io, { always: true, retryInterrupted: true })
+      await expect(getCredential(world.io)).rejects.toMatchObject(failure)
+      expect(await describeCredential(world.io)).toMatchObject({ state: 'interrupted', problem: failure })
+      const retry = () => renewCredential(world.io, { always: true, retryInterrupted: true })
       // The token had not been sent before, so a refusal proves that it is unused.
       expect(await endOf(retry)).toBe('invalid_client 3')
-      expect(listNotes(world.files)).toEqual([])
-      expect(await endOf(() => currentCredential(world.io))).toBe('ok')
+      expect(listNoteFiles(world.files)).toEqual([])
+      expect(await endOf(() => getCredential(world.io))).toBe('ok')
     },
   )
 })
@@ -235,41 +235,41 @@ describe('a token whose last use has no known outcome', () => {
     ['stays interrupted after another reset', () => 'reset', INTERRUPTED, INTERRUPTED],
   ])('an interrupted session that is retried %s', async (_what, answer, end, next) => {
     const world = await signedIn([() => 'reset', answer])
-    await endOf(() => currentCredential(world.io))
-    expect(await endOf(() => renewedCredential(world.io, { always: true, retryInterrupted: true }))).toBe(end)
-    expect(await endOf(() => renewedCredential(world.io, { always: true }))).toBe(next)
+    await endOf(() => getCredential(world.io))
+    expect(await endOf(() => renewCredential(world.io, { always: true, retryInterrupted: true }))).toBe(end)
+    expect(await endOf(() => renewCredential(world.io, { always: true }))).toBe(next)
   })
 })
 
 describe('the access token', () => {
   it('an access token valid for another minute is used without lock, keychain or request', async () => {
     const world = await signedIn([], 'keychain')
-    await currentCredential(world.io)
+    await getCredential(world.io)
     const { calls } = world.context.keychain as never as { calls: unknown[] }
     const before = calls.length
     world.context.clock.advance(839_000)
-    expect(await currentCredential(world.io)).toMatchObject({ value: 'access-2' })
+    expect(await getCredential(world.io)).toMatchObject({ value: 'access-2' })
     expect([world.sent.length, calls.length]).toEqual([1, before])
     world.context.clock.advance(2_000)
-    await currentCredential(world.io)
+    await getCredential(world.io)
     expect(world.sent).toHaveLength(2)
   })
 
   it('an access token with a lifetime of 40 s is used until 10 s before its expiry', async () => {
     const world = await signedIn([() => jsonResponse(200, { ...TOKENS, expires_in: 40 })])
-    await currentCredential(world.io)
+    await getCredential(world.io)
     world.context.clock.advance(29_000)
-    expect(await credentialWithoutRenewal(world.io)).toMatchObject({
+    expect(await findCredentialWithoutRenewal(world.io)).toMatchObject({
       kind: 'access_token',
       value: 'access-2',
     })
     world.context.clock.advance(2_000)
-    expect(await credentialWithoutRenewal(world.io)).toEqual({ kind: 'outdated', value: 'access-2' })
+    expect(await findCredentialWithoutRenewal(world.io)).toEqual({ kind: 'outdated', value: 'access-2' })
   })
 
   it('an access token that the service rejects is renewed once, and the request repeated', async () => {
     const world = await signedIn([() => jsonResponse(200, TOKENS), () => textResponse(401, '{}')])
-    await currentCredential(world.io)
+    await getCredential(world.io)
     await connect(world.io).get('/grants')
     expect(world.sent.map(({ url }) => url.pathname)).toEqual([
       '/oauth/token',
@@ -281,7 +281,7 @@ describe('the access token', () => {
 
   it('a narrowed access token is not stored, and the rotated refresh token is', async () => {
     const world = await signedIn([() => jsonResponse(200, { ...TOKENS, access_token: 'narrow' })])
-    expect(await narrowedCredential(world.io, 'a')).toMatchObject({ value: 'narrow' })
+    expect(await requestNarrowedCredential(world.io, 'a')).toMatchObject({ value: 'narrow' })
     expect(sessionIn(world.files)).toMatchObject({ generation: 2, refreshToken: 'refresh-2', scope: 'a b' })
     expect(sessionIn(world.files).access).toBeUndefined()
   })
@@ -290,22 +290,22 @@ describe('the access token', () => {
     const away = (files: ProfileFiles) => `${files.directory}.away`
     const moved = tokensAfter((files) => renameSync(files.directory, away(files)))
     const world = await signedIn([moved], 'keychain')
-    await expect(currentCredential(world.io)).rejects.toMatchObject({
+    await expect(getCredential(world.io)).rejects.toMatchObject({
       code: 'store_unavailable',
       message: expect.stringContaining(`the directory ${world.files.directory} is gone`),
       hint: 'move it back if it was moved; else sign in again: mailclaim login',
     })
-    expect(await endOf(() => currentCredential(world.io))).toBe('not_signed_in 4')
+    expect(await endOf(() => getCredential(world.io))).toBe('not_signed_in 4')
     renameSync(away(world.files), world.files.directory)
-    expect(await currentCredential(world.io)).toMatchObject({ value: 'access-2' })
-    expect(await endOf(() => renewedCredential(world.io, { always: true }))).toBe('ok')
+    expect(await getCredential(world.io)).toMatchObject({ value: 'access-2' })
+    expect(await endOf(() => renewCredential(world.io, { always: true }))).toBe('ok')
     const tokens = world.sent.map(({ body }) => new URLSearchParams(body).get('refresh_token'))
     expect(tokens).toEqual(['refresh-1', 'refresh-2'])
   })
 
   it('an access token too long for the reserved space is returned but not stored', async () => {
     const world = await signedIn([() => jsonResponse(200, { ...TOKENS, access_token: 'x'.repeat(17_000) })])
-    expect((await currentCredential(world.io)).value).toHaveLength(17_000)
+    expect((await getCredential(world.io)).value).toHaveLength(17_000)
     expect(sessionIn(world.files)).toMatchObject({ generation: 2, refreshToken: 'refresh-2' })
     expect(sessionIn(world.files).access).toBeUndefined()
   })
@@ -320,7 +320,7 @@ describe('a session', () => {
       return http.send(request)
     }
     const io = createIo(withEffects(world.context, { http: { ...http, send } }), world.io.settings)
-    expect(await currentCredential(io)).toMatchObject({ value: 'access-9' })
+    expect(await getCredential(io)).toMatchObject({ value: 'access-9' })
     expect(world.sent).toEqual([])
   })
 
@@ -329,8 +329,8 @@ describe('a session', () => {
     const other = 'next.000000000000.0'
     for (const name of [`next.${sessionIn(files).id}.0`, other])
       writeFileSync(join(files.directory, name), '')
-    await currentCredential(io)
-    expect(listNotes(files)).toEqual([other])
+    await getCredential(io)
+    expect(listNoteFiles(files)).toEqual([other])
   })
 
   it.each(['file', 'keychain'] as const)(
@@ -342,11 +342,11 @@ describe('a session', () => {
       }
       const held = { ...files, disk: { ...files.disk, rename } }
       for (let command = 1; command <= 2; command++)
-        expect(await renewLocal(io, {}, held)).toMatchObject({ value: 'access-2' })
+        expect(await renewLocalSession(io, {}, held)).toMatchObject({ value: 'access-2' })
       expect(sessionIn(files).generation).toBe(1)
       const warning = `warning: ${files.session} can't be written: another program holds it open\n`
       expect(context.stderr.text).toBe(warning.repeat(2))
-      expect(await renewLocal(io, {}, files)).toMatchObject({ value: 'access-2' })
+      expect(await renewLocalSession(io, {}, files)).toMatchObject({ value: 'access-2' })
       expect(sessionIn(files).generation).toBe(2)
       expect(sent).toHaveLength(1)
     },
@@ -358,8 +358,8 @@ describe('a session', () => {
   ])('a session is not sent to another %s', async (_what, options) => {
     const world = await signedIn([])
     const io = createIo(world.context, await fakeSettings(world.context, options))
-    expect(await endOf(() => currentCredential(io))).toBe('session_elsewhere 4')
-    expect(await endOf(() => renewedCredential(io, { always: true }))).toBe('session_elsewhere 4')
+    expect(await endOf(() => getCredential(io))).toBe('session_elsewhere 4')
+    expect(await endOf(() => renewCredential(io, { always: true }))).toBe('session_elsewhere 4')
     expect(world.sent).toEqual([])
   })
 })
@@ -389,7 +389,7 @@ describe('waiting', () => {
       if (clock.monotonic() > 5_000) storeLater(world.files)
     }
     const io = createIo(withEffects(world.context, { clock: { ...clock, sleep } }), world.io.settings)
-    expect(await renewedCredential(io, { outdated: 'access-1' })).toMatchObject({
+    expect(await renewCredential(io, { outdated: 'access-1' })).toMatchObject({
       value: 'access-9',
     })
     expect(world.context.stderr.text).toBe('Waiting for another mailclaim, which is using this session …\n')
@@ -407,14 +407,14 @@ describe('waiting', () => {
       changeSession(world.files, { service: 'http://127.0.0.1:9' })
     }
     const io = createIo(withEffects(world.context, { clock: { ...clock, sleep } }), world.io.settings)
-    expect(await endOf(() => currentCredential(io))).toBe('session_elsewhere 4')
+    expect(await endOf(() => getCredential(io))).toBe('session_elsewhere 4')
     letGo()
   })
 
   it('a renewal that waits too long for another process exits 7, and sends no refresh token', async () => {
     const world = await signedIn([])
     const letGo = await hold(world)
-    expect(await endOf(() => renewedCredential(world.io, { always: true }))).toBe('session_busy 7')
+    expect(await endOf(() => renewCredential(world.io, { always: true }))).toBe('session_busy 7')
     expect(world.sent).toEqual([])
     letGo()
   })
@@ -467,7 +467,7 @@ describe('Ctrl-C', () => {
     }
     const context = withEffects(world.context, { interrupts: effects, keychain: waiting, http })
     const io = createIo(context, world.io.settings)
-    expect(await endOf(() => renewedCredential(io, { always: true }))).toBe('interrupted 130')
+    expect(await endOf(() => renewCredential(io, { always: true }))).toBe('interrupted 130')
     expect(readdirSync(world.files.directory).sort()).toEqual(['lock', 'session.json'])
   })
 
@@ -482,7 +482,7 @@ describe('Ctrl-C', () => {
     const { effects, press: pressed } = interrupts()
     press = pressed
     const io = createIo(withEffects(world.context, { interrupts: effects }), world.io.settings)
-    expect(await endOf(() => renewedCredential(io, { always: true }))).toBe('ok')
+    expect(await endOf(() => renewCredential(io, { always: true }))).toBe('ok')
     expect(io.interrupts.signal.aborted).toBe(true)
     expect(sessionIn(world.files)).toMatchObject({ generation: 2, refreshToken: 'refresh-2' })
   })

@@ -6,7 +6,7 @@ import type { Context } from '../../src/context.ts'
 import type { Sandbox } from '../../src/sandbox/sandbox.ts'
 import { createTransport } from '../../src/service/transport.ts'
 import {
-  encode,
+  encodeSession,
   type ProfileFiles,
   profileFiles,
   readSession,
@@ -111,7 +111,7 @@ export function sessionIn(files: ProfileFiles): Session {
 
 /** Overwrites fields of the stored session. */
 export function changeSession(files: ProfileFiles, changes: Partial<Session>): void {
-  writeFileSync(files.session, encode({ ...sessionIn(files), ...changes }))
+  writeFileSync(files.session, encodeSession({ ...sessionIn(files), ...changes }))
 }
 
 /** Moves the stored access token's expiry 15 minutes back. */

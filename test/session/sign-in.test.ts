@@ -2,10 +2,10 @@ import { cpSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { CliError } from '../../src/errors.ts'
-import { currentCredential, renewedCredential } from '../../src/session/credential.ts'
-import { describeSession } from '../../src/session/describe.ts'
-import { accountName } from '../../src/session/secret.ts'
-import { encode, profileFiles, type Session } from '../../src/session/session-file.ts'
+import { getCredential, renewCredential } from '../../src/session/credential.ts'
+import { describeCredential } from '../../src/session/describe.ts'
+import { keychainAccount } from '../../src/session/secret.ts'
+import { encodeSession, profileFiles, type Session } from '../../src/session/session-file.ts'
 import { forgetSession, prepareSignIn } from '../../src/session/sign-in.ts'
 import { cannotWrite } from '../../src/storage/file-errors.ts'
 import { createIo, type Io } from '../../src/terminal/io.ts'
@@ -46,8 +46,8 @@ describe('a login', () => {
       await signInWith(io, tokens('1'), store)
       await signInWith(io, tokens('2'), store)
       expect(filesOf(files.directory)).toEqual({ lock: '600', 'session.json': '600' })
-      expect(await currentCredential(io)).toMatchObject({ value: 'access-2' })
-      expect([...keychain.items.keys()]).toEqual(store === 'keychain' ? [accountName(files)] : [])
+      expect(await getCredential(io)).toMatchObject({ value: 'access-2' })
+      expect([...keychain.items.keys()]).toEqual(store === 'keychain' ? [keychainAccount(files)] : [])
       expect(sessionIn(files).refreshToken).toBe(store === 'file' ? 'refresh-2' : undefined)
     },
   )
@@ -119,10 +119,10 @@ describe('a stored API key', () => {
       await files.prepare()
       symlinkSync('nowhere', files.lock)
       await (await prepareSignIn(io, store, 'api_key')).complete(signInOf('api_key', 'key-1'))
-      expect(await currentCredential(io)).toMatchObject({ kind: 'api_key', value: 'key-1' })
-      expect(await describeSession(io)).toMatchObject({ state: 'active', inForce: 'stored API key' })
+      expect(await getCredential(io)).toMatchObject({ kind: 'api_key', value: 'key-1' })
+      expect(await describeCredential(io)).toMatchObject({ state: 'active', inForce: 'stored API key' })
       rmSync(files.lock)
-      expect(await codeOf(renewedCredential(io, { always: true }))).toBe('usage 2')
+      expect(await codeOf(renewCredential(io, { always: true }))).toBe('usage 2')
       expect(await forgetSession(io, 'default')).toMatchObject({ wasSignedIn: true, problem: undefined })
       expect(keychain.items.size).toBe(0)
     },
@@ -181,12 +181,12 @@ describe('two state directories', () => {
     await signInWith(io, tokens('2'), 'keychain')
     expect(first.keychain.items.size).toBe(2)
     await forgetSession(io, 'default')
-    expect([...first.keychain.items.keys()]).toEqual([accountName(first.files)])
+    expect([...first.keychain.items.keys()]).toEqual([keychainAccount(first.files)])
   })
 })
 
 describe('an unusable session file', () => {
-  const whole = (session: Session) => encode(session)
+  const whole = (session: Session) => encodeSession(session)
   it.each<[string, (text: (session: Session) => string, session: Session) => string, string, RegExp]>([
     ['is cut short', (text, session) => text(session).slice(0, 100), 'file_unusable 4', /damaged/],
     ['was changed', (text, session) => text(session).replace('-1', '-2'), 'file_unusable 4', /damaged/],
@@ -209,14 +209,14 @@ describe('an unusable session file', () => {
       const { io, files } = await machine()
       await signInWith(io, tokens('1'), 'file')
       writeFileSync(files.session, change(whole, sessionIn(files)))
-      expect(await codeOf(currentCredential(io))).toBe(code)
-      const { problem } = await describeSession(io)
+      expect(await codeOf(getCredential(io))).toBe(code)
+      const { problem } = await describeCredential(io)
       expect(problem).toMatchObject({
         message: expect.stringMatching(says),
         hint: 'sign in again: mailclaim login',
       })
       await signInWith(io, tokens('3'), 'file')
-      expect(await currentCredential(io)).toMatchObject({ value: 'access-3' })
+      expect(await getCredential(io)).toMatchObject({ value: 'access-3' })
     },
   )
 
@@ -225,9 +225,9 @@ describe('an unusable session file', () => {
     await signInWith(io, tokens('1'), 'file')
     cpSync(files.directory, join(dirname(files.directory), 'work'), { recursive: true })
     const work = createIo(context, await fakeSettings(context, { profile: 'work' }))
-    expect(await codeOf(currentCredential(work))).toBe('session_elsewhere 4')
+    expect(await codeOf(getCredential(work))).toBe('session_elsewhere 4')
     await forgetSession(work, 'work')
-    expect(await currentCredential(io)).toMatchObject({ value: 'access-1' })
+    expect(await getCredential(io)).toMatchObject({ value: 'access-1' })
   })
 
   it.each([
@@ -235,20 +235,20 @@ describe('an unusable session file', () => {
     ['client id', { clientId: 'client-ü' }, 'usage 2'],
     ['profile', { profile: 'wrok' }, 'usage 2'],
   ])(
-    '`describeSession` refuses an unusable %s before it describes the session',
+    '`describeCredential` refuses an unusable %s before it describes the session',
     async (_what, options, code) => {
       const { context, io } = await machine()
       await signInWith(io, tokens('1'), 'file')
       const other = createIo(context, await fakeSettings(context, options))
-      expect(await codeOf(describeSession(other))).toBe(code)
+      expect(await codeOf(describeCredential(other))).toBe(code)
     },
   )
 
-  it('`describeSession` gives the reason for which a session has ended', async () => {
+  it('`describeCredential` gives the reason for which a session has ended', async () => {
     const { io, files } = await machine()
     await signInWith(io, tokens('1'), 'file')
     changeSession(files, { ended: { at: 1, why: 'revoked by a person' } })
-    expect(await describeSession(io)).toMatchObject({
+    expect(await describeCredential(io)).toMatchObject({
       state: 'ended',
       problem: { message: 'the session of profile default is over: revoked by a person' },
     })

@@ -25,9 +25,9 @@ export const command = defineCommand({
   },
   output: { columns: COLUMNS },
   async run(_input, io) {
-    const { knownProfiles } = await import('../../session/profiles.ts')
+    const { listKnownProfiles } = await import('../../session/profiles.ts')
     const { settings } = io
-    const names = [...new Set([settings.profile.value, ...knownProfiles(io, settings)])].sort()
+    const names = [...new Set([settings.profile.value, ...listKnownProfiles(io, settings)])].sort()
     const items = await Promise.all(
       names.map(async (profile) => ({
         profile,
@@ -42,10 +42,10 @@ export const command = defineCommand({
 
 /** Returns the kind and store of a profile's credential from its session file, without reading the secret. */
 async function credentialOf(io: Io, profile: string) {
-  const { profileFiles, readSessionIfAny, effectiveStore } = await import('../../session/session-file.ts')
+  const { profileFiles, findSession, effectiveStore } = await import('../../session/session-file.ts')
   if (io.settings.config.profiles[profile]?.store === 'etcd') return { credential: 'session', store: 'etcd' }
   const files = profileFiles(io, profile)
-  const session = readSessionIfAny(files)
+  const session = findSession(files)
   if (session !== undefined) {
     const { kind, ended } = session
     return { credential: ended === undefined ? kind : 'ended_session', store: effectiveStore(session) }

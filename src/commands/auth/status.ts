@@ -1,6 +1,6 @@
 import { CliError } from '../../errors.ts'
 import { formatServiceTimestamp } from '../../service/timestamps.ts'
-import type { SessionDescription, SessionState } from '../../session/describe.ts'
+import type { CredentialDescription, CredentialState } from '../../session/describe.ts'
 import { settingValue } from '../../settings/settings.ts'
 import { STORE_DESCRIPTIONS, type StoreKind } from '../../settings/table.ts'
 import type { Column } from '../../terminal/columns.ts'
@@ -11,7 +11,7 @@ import { defineCommand } from '../definition.ts'
 /** Lifetime of an unused refresh token in milliseconds: 60 days (service interface, section 7). */
 const REFRESH_TOKEN_LIFETIME_MS = 60 * 24 * 3600 * 1000
 
-const STATE_LABELS: Readonly<Record<SessionState, string>> = {
+const STATE_LABELS: Readonly<Record<CredentialState, string>> = {
   none: 'not signed in',
   active: 'active',
   needs_refresh: 'active; the next command renews the access token',
@@ -27,7 +27,7 @@ const FIELDS: readonly Column[] = [
   { field: 'profile' },
   {
     field: 'state',
-    text: (value) => STATE_LABELS[value as SessionState],
+    text: (value) => STATE_LABELS[value as CredentialState],
     paint: (value, { palette }) =>
       /^(active|needs_refresh|refreshing)$/.test(String(value)) ? palette.good : palette.bad,
   },
@@ -61,9 +61,9 @@ export const command = defineCommand({
   output: { columns: COLUMNS, schema: 'auth-status' },
   account: 'sometimes',
   async run({ options }, io) {
-    const { describeSession } = await import('../../session/describe.ts')
+    const { describeCredential } = await import('../../session/describe.ts')
     const online = options.online ? await tryOnline(io) : undefined
-    const description = await describeSession(io)
+    const description = await describeCredential(io)
     const status = await statusOf(description, online, io)
     await io.write(status, COLUMNS)
     if (online !== undefined && online !== 'accepted') throw online
@@ -84,7 +84,7 @@ async function tryOnline(io: Io): Promise<'accepted' | CliError> {
 }
 
 async function statusOf(
-  { state, inForce, problem, session }: SessionDescription,
+  { state, inForce, problem, session }: CredentialDescription,
   online: 'accepted' | CliError | undefined,
   io: Io,
 ) {

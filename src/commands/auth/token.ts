@@ -1,4 +1,4 @@
-import { currentCredential, narrowedCredential } from '../../session/credential.ts'
+import { getCredential, requestNarrowedCredential } from '../../session/credential.ts'
 import { parseSeconds } from '../../settings/parse-value.ts'
 import { SETTINGS } from '../../settings/table.ts'
 import type { Column } from '../../terminal/columns.ts'
@@ -38,7 +38,7 @@ export const command = defineCommand({
     const scope = options.scope?.flat().join(' ')
     const { minLifetime = 0 } = options
     const credential =
-      scope === undefined ? await currentCredential(io, minLifetime) : await narrowedCredential(io, scope)
+      scope === undefined ? await getCredential(io, minLifetime) : await requestNarrowedCredential(io, scope)
     const { kind, value, expiresAt = await readExpiry(value) } = credential
     const left = expiresAt === undefined ? undefined : Math.round((expiresAt - io.clock.now()) / 1000)
     if (left !== undefined && left <= 0) await io.warn('the access token has expired')

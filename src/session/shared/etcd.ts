@@ -45,7 +45,7 @@ const FINAL =
  *
  * @param limitMs milliseconds for all requests together
  */
-export function createEtcd(
+export function createEtcdClient(
   { http, clock, random, interrupts: { signal } }: Io,
   { key, members, tls, user }: EtcdAccess,
   limitMs = Number.POSITIVE_INFINITY,

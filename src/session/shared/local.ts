@@ -2,15 +2,15 @@ import { join } from 'node:path'
 import { CliError } from '../../errors.ts'
 import { writeDurable } from '../../storage/atomic-file.ts'
 import { catchError } from '../../storage/file-errors.ts'
-import { decode, encode, type ProfileFiles, type Session } from '../session-file.ts'
+import { decodeSession, encodeSession, type ProfileFiles, type Session } from '../session-file.ts'
 
 const pathOf = ({ directory }: ProfileFiles) => join(directory, 'shared.json')
 
 /** Reads this machine's copy of a session in etcd, with the access token; undefined if the copy is missing or damaged. */
-export function readLocalCopy(files: ProfileFiles): Session | undefined {
+export function readCachedSession(files: ProfileFiles): Session | undefined {
   try {
     const text = files.disk.read(pathOf(files))
-    const session = text === undefined ? undefined : decode(text)
+    const session = text === undefined ? undefined : decodeSession(text)
     return session?.profile === files.profile ? session : undefined
   } catch {
     return undefined
@@ -21,25 +21,25 @@ export function readLocalCopy(files: ProfileFiles): Session | undefined {
  * Writes this machine's copy of a session in etcd, without the refresh token. Ignores a failure: without a copy, the next command
  * reads etcd.
  */
-export async function writeLocalCopy(files: ProfileFiles, session: Session): Promise<void> {
+export async function writeCachedSession(files: ProfileFiles, session: Session): Promise<void> {
   const { refreshToken: _inEtcd, ...kept } = session
   try {
     await files.prepare()
-    writeDurable(pathOf(files), encode(kept), files.disk)
+    writeDurable(pathOf(files), encodeSession(kept), files.disk)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
   }
 }
 
-export function removeLocalCopy(files: ProfileFiles): void {
+export function removeCachedSession(files: ProfileFiles): void {
   catchError(() => files.disk.remove(pathOf(files)))
 }
 
 /**
- * A refresh token, identified by its sign-in and generation, and the id (`writer`) of the note that entitles this machine to send
+ * A refresh token, identified by its sign-in and generation, and the id (`writer`) of the marker that entitles this machine to send
  * the token.
  */
-export interface NotedToken {
+export interface RenewalAttempt {
   /** Id of the sign-in. */
   readonly id: string
   readonly generation: number
@@ -47,12 +47,12 @@ export interface NotedToken {
 }
 
 /** Returns the name of the pending file, which holds the outcome of a sent token until etcd confirms it. */
-export function pendingName({ id, generation, writer }: NotedToken): string {
+export function pendingFileName({ id, generation, writer }: RenewalAttempt): string {
   return `pending.${id}.${generation}.${writer}`
 }
 
 /** Lists the pending files of a profile: outcomes that etcd hasn't confirmed. @throws CliError `cannot_write`, exit 1 */
-export function listPending({ disk, directory }: ProfileFiles): (NotedToken & { readonly path: string })[] {
+export function listPendingFiles({ disk, directory }: ProfileFiles): (RenewalAttempt & { path: string })[] {
   return disk.names(directory).flatMap((name) => {
     const [kind, id = '', generation, writer = ''] = name.split('.')
     return kind === 'pending'
@@ -62,10 +62,10 @@ export function listPending({ disk, directory }: ProfileFiles): (NotedToken & { 
 }
 
 /** Removes every file that this machine keeps of a session in etcd. Never throws. */
-export function removeLocalFiles(files: ProfileFiles): void {
-  removeLocalCopy(files)
+export function removeLocalCopies(files: ProfileFiles): void {
+  removeCachedSession(files)
   // Ignore a directory that can't be read: the next command that writes to it reports the error.
   catchError(() => {
-    for (const { path } of listPending(files)) catchError(() => files.disk.remove(path))
+    for (const { path } of listPendingFiles(files)) catchError(() => files.disk.remove(path))
   })
 }

@@ -4,17 +4,17 @@ import type { Io } from '../../terminal/io.ts'
 import { notSignedInError, sessionOverError } from '../messages.ts'
 import { isFresh, type Session } from '../session-file.ts'
 import type { PreparedSignIn, SignOutResult } from '../sign-in.ts'
-import { readLocalCopy, removeLocalCopy, removeLocalFiles, writeLocalCopy } from './local.ts'
+import { readCachedSession, removeCachedSession, removeLocalCopies, writeCachedSession } from './local.ts'
 import {
   BEST_EFFORT_ETCD_TIMEOUT_MS,
-  createId,
+  createHexId,
   deliverAndRead,
   findHeldSession,
-  openShared,
+  openSharedStore,
   type SharedStore,
   unknownOutcomeError,
 } from './store.ts'
-import { seal } from './value.ts'
+import { sealSession } from './value.ts'
 
 /** Milliseconds that a login or logout may take to write to etcd. */
 const WRITE_LIMIT_MS = 30_000
@@ -26,7 +26,7 @@ const WRITE_LIMIT_MS = 30_000
  * @throws CliError `store_not_configured`, exit 3; `store_unavailable`, exit 4; `unreachable`, exit 7
  */
 export async function prepareSharedSignIn(io: Io): Promise<PreparedSignIn> {
-  const store = openShared(io)
+  const store = openSharedStore(io)
   await store.etcd.read()
   return {
     reserve() {},
@@ -34,12 +34,12 @@ export async function prepareSharedSignIn(io: Io): Promise<PreparedSignIn> {
     async complete({ secret, ...signIn }) {
       const { profile } = store.files
       const now = io.clock.now()
-      const made = { id: createId(io, 6), generation: 1, signedInAt: now, issuedAt: now }
+      const made = { id: createHexId(io, 6), generation: 1, signedInAt: now, issuedAt: now }
       const session: Session = { ...signIn, ...made, profile, store: 'etcd' }
       await io.interrupts.shield(() => replace(store, { ...session, refreshToken: secret }))
       // Remove pending outcomes: they belong to the former sign-in, which etcd no longer holds.
-      removeLocalFiles(store.files)
-      await writeLocalCopy(store.files, session)
+      removeLocalCopies(store.files)
+      await writeCachedSession(store.files, session)
       return session
     },
   }
@@ -47,7 +47,7 @@ export async function prepareSharedSignIn(io: Io): Promise<PreparedSignIn> {
 
 /** Replaces the session in etcd unconditionally, even one sealed with another key. */
 async function replace({ etcd, access }: SharedStore, session: Session): Promise<void> {
-  const sealed = await seal({ session, note: null }, access)
+  const sealed = await sealSession({ session, marker: null }, access)
   let found = await etcd.read()
   try {
     for (let isDone = false; !isDone; )
@@ -68,9 +68,9 @@ async function replace({ etcd, access }: SharedStore, session: Session): Promise
  *
  * @throws CliError as `SharedStore.read` and `swap`; this machine's access token is removed in any case
  */
-export async function forgetShared(io: Io, profile: string): Promise<SignOutResult> {
-  const store = openShared(io)
-  removeLocalCopy(store.files)
+export async function endSharedSession(io: Io, profile: string): Promise<SignOutResult> {
+  const store = openSharedStore(io)
+  removeCachedSession(store.files)
   return io.interrupts.shield(async () => {
     let found = await store.read()
     const session = found?.session
@@ -78,10 +78,10 @@ export async function forgetShared(io: Io, profile: string): Promise<SignOutResu
     while (found !== undefined && found.session.ended === undefined) {
       const { refreshToken: _removed, access: _former, ...rest } = found.session
       const ended = { at: io.clock.now(), why: `signed out on ${io.installation.host}` }
-      const next = { session: { ...rest, ended }, note: null }
+      const next = { session: { ...rest, ended }, marker: null }
       found = (await store.swap(found.revision, next, WRITE_LIMIT_MS)).found
     }
-    removeLocalFiles(store.files)
+    removeLocalCopies(store.files)
     return { profile, wasSignedIn, session, problem: undefined }
   })
 }
@@ -92,23 +92,23 @@ export async function forgetShared(io: Io, profile: string): Promise<SignOutResu
  *
  * @throws CliError the reason why the session can't be used
  */
-export async function describeShared(io: Io) {
-  const store = openShared(io, BEST_EFFORT_ETCD_TIMEOUT_MS)
+export async function describeSharedSession(io: Io) {
+  const store = openSharedStore(io, BEST_EFFORT_ETCD_TIMEOUT_MS)
   const isGood = (session: Session | undefined) => isFresh(session?.access, io.clock.now())
   const found = await deliverAndRead(store).catch(async (error: unknown) => {
     if (!(error instanceof CliError) || error.exit !== Exit.unavailable) throw error
     const held = await findHeldSession(store)
     if (held !== undefined)
       await io.warn('this machine holds the new token, and its next command brings it to etcd')
-    const kept = held ?? readLocalCopy(store.files)
+    const kept = held ?? readCachedSession(store.files)
     if (kept === undefined || !isGood(kept)) throw error
     await io.warn(`${error.message}; this machine's access token is still good`)
-    return { session: kept, note: null }
+    return { session: kept, marker: null }
   })
   if (found === undefined) throw notSignedInError(store.files.profile)
-  const { session, note } = found
+  const { session, marker } = found
   if (session.ended !== undefined) throw sessionOverError(session.profile, session.ended.why)
-  if (note?.unknown) throw unknownOutcomeError(store, note)
+  if (marker?.unknown) throw unknownOutcomeError(store, marker)
   const usable = isGood(session) ? 'active' : 'needs_refresh'
-  return { state: note === null ? usable : 'refreshing', session } as const
+  return { state: marker === null ? usable : 'refreshing', session } as const
 }

@@ -4,9 +4,9 @@ import { catchError } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
 import { signInHint } from '../messages.ts'
 import { profileFiles, type Session } from '../session-file.ts'
-import { createEtcd, type EtcdValue } from './etcd.ts'
-import { listPending, type NotedToken, readLocalCopy } from './local.ts'
-import { type Note, readSharedAccess, type SharedSession, seal, unseal } from './value.ts'
+import { createEtcdClient, type EtcdValue } from './etcd.ts'
+import { listPendingFiles, type RenewalAttempt, readCachedSession } from './local.ts'
+import { type RenewalMarker, readEtcdSetup, type SharedSession, sealSession, unsealSession } from './value.ts'
 
 /** A session in etcd, with the key's revision. */
 export interface SharedSessionAtRevision extends SharedSession {
@@ -24,31 +24,31 @@ export const BEST_EFFORT_ETCD_TIMEOUT_MS = 2000
  * @param limitMs milliseconds for all requests to etcd together
  * @throws CliError `store_not_configured`, exit 3
  */
-export function openShared(io: Io, limitMs?: number) {
-  const access = readSharedAccess(io)
-  const etcd = createEtcd(io, access, limitMs)
+export function openSharedStore(io: Io, limitMs?: number) {
+  const access = readEtcdSetup(io)
+  const etcd = createEtcdClient(io, access, limitMs)
   const open = async (found: EtcdValue | undefined): Promise<SharedSessionAtRevision | undefined> =>
-    found && { ...(await unseal(found.text, access)), revision: found.revision }
+    found && { ...(await unsealSession(found.text, access)), revision: found.revision }
   return {
     io,
     access,
     etcd,
     files: profileFiles(io, io.settings.profile.value),
-    /** Reads the session; undefined if the key doesn't exist. @throws CliError as `read` of etcd and `unseal` */
+    /** Reads the session; undefined if the key doesn't exist. @throws CliError as `read` of etcd and `unsealSession` */
     read: async () => open(await etcd.read()),
     /**
      * Replaces the session by compare-and-swap; returns `isDone` and `found` as `swap` of etcd, decrypted.
      *
-     * @throws CliError as `swap` of etcd and `unseal`
+     * @throws CliError as `swap` of etcd and `unsealSession`
      */
     async swap(revision: string, next: SharedSession, limitMs: number) {
-      const { isDone, found } = await etcd.swap(revision, await seal(next, access), limitMs)
+      const { isDone, found } = await etcd.swap(revision, await sealSession(next, access), limitMs)
       return { isDone, found: await open(found) }
     },
   }
 }
 
-export type SharedStore = ReturnType<typeof openShared>
+export type SharedStore = ReturnType<typeof openSharedStore>
 
 /**
  * Delivers the pending outcomes of this machine's earlier commands to etcd, and returns the session.
@@ -59,8 +59,8 @@ export async function deliverAndRead(store: SharedStore): Promise<SharedSessionA
   const { io, files } = store
   // List local files before reading etcd: another process of this machine may store a later state during the read, and etcd would
   // seem to hold an older token than this machine.
-  const known = readLocalCopy(files)
-  const left = listPending(files)
+  const known = readCachedSession(files)
+  const left = listPendingFiles(files)
   let found = await store.read()
   for (const file of left) {
     if (found === undefined) {
@@ -84,7 +84,7 @@ export async function deliverAndRead(store: SharedStore): Promise<SharedSessionA
 
 /** Returns a session whose new tokens are in a pending file of this machine, but not in etcd as far as this machine knows. */
 export async function findHeldSession(store: SharedStore): Promise<Session | undefined> {
-  for (const { path, generation } of listPending(store.files)) {
+  for (const { path, generation } of listPendingFiles(store.files)) {
     const session = (await readOutcome(store, path))?.session
     if (session?.refreshToken !== undefined && session.generation > generation) return session
   }
@@ -94,7 +94,7 @@ export async function findHeldSession(store: SharedStore): Promise<Session | und
 /** Reads the outcome in a pending file; undefined if the file holds no complete outcome. */
 async function readOutcome({ access, files }: SharedStore, path: string): Promise<SharedSession | undefined> {
   try {
-    return await unseal(files.disk.read(path)?.trimEnd() ?? '', access)
+    return await unsealSession(files.disk.read(path)?.trimEnd() ?? '', access)
   } catch {
     return undefined
   }
@@ -102,25 +102,26 @@ async function readOutcome({ access, files }: SharedStore, path: string): Promis
 
 /**
  * Writes the outcome of sending a refresh token to etcd, by compare-and-swap until it succeeds, the outcome is obsolete, or the
- * key is gone. New tokens, and the end of the session, replace any note as long as etcd holds the same sign-in, not ended, at a
- * lower generation. Any other outcome replaces only the token's own note; if that note isn't there, the value is rewritten
- * unchanged, so that a late compare-and-swap of the note fails.
+ * key is gone. New tokens, and the end of the session, replace any marker as long as etcd holds the same sign-in, not ended, at a
+ * lower generation. Any other outcome replaces only the token's own marker; if that marker isn't there, the value is rewritten
+ * unchanged, so that a late compare-and-swap of the marker fails.
  *
  * @returns the session in etcd; undefined if the key doesn't exist, in which case the tokens must be kept
  * @throws CliError as `swap` of etcd
  */
 export async function deliverOutcome(
   store: SharedStore,
-  token: NotedToken,
+  attempt: RenewalAttempt,
   outcome: SharedSession,
   was: SharedSessionAtRevision,
   limitMs: number,
 ): Promise<SharedSessionAtRevision | undefined> {
-  const wins = outcome.session.generation > token.generation
+  const wins = outcome.session.generation > attempt.generation
   let found: SharedSessionAtRevision | undefined = was
-  while (found !== undefined && !isObsolete(token, found)) {
-    const { session, note, revision }: SharedSessionAtRevision = found
-    const next = wins ? outcome : { session, note: note?.writer === token.writer ? outcome.note : note }
+  while (found !== undefined && !isObsolete(attempt, found)) {
+    const { session, marker, revision }: SharedSessionAtRevision = found
+    const isOwn = marker?.writer === attempt.writer
+    const next = wins ? outcome : { session, marker: isOwn ? outcome.marker : marker }
     const swapped = await store.swap(revision, next, limitMs)
     found = swapped.found
     if (swapped.isDone) break
@@ -132,7 +133,7 @@ export async function deliverOutcome(
  * Whether the outcome of sending a refresh token no longer matters: etcd holds another sign-in, an ended session, or a later
  * generation.
  */
-function isObsolete({ id, generation }: NotedToken, { session }: SharedSession): boolean {
+function isObsolete({ id, generation }: RenewalAttempt, { session }: SharedSession): boolean {
   return session.id !== id || session.ended !== undefined || session.generation > generation
 }
 
@@ -143,14 +144,14 @@ function isObsolete({ id, generation }: NotedToken, { session }: SharedSession):
  */
 export function unknownOutcomeError(
   { files, io }: Pick<SharedStore, 'files' | 'io'>,
-  { host, writer, unknown }: Note,
+  { host, writer, unknown }: RenewalMarker,
   why?: string,
 ): CliError {
   const { profile } = files
   const sent = `the refresh token of profile ${profile} may have been sent by ${host}`
   const message = why === undefined ? sent : `${sent}: ${why}`
   const isElsewhere =
-    unknown === 'said by another' && !listPending(files).some((file) => file.writer === writer)
+    unknown === 'said by another' && !listPendingFiles(files).some((file) => file.writer === writer)
   const status = addProfileFlag('mailclaim auth status', profile)
   const there = host === io.installation.host ? `another machine named ${host}` : host
   const hint = isElsewhere
@@ -160,4 +161,4 @@ export function unknownOutcomeError(
 }
 
 /** Returns a random id in hex digits. */
-export const createId = ({ random }: Io, bytes: number) => Buffer.from(random.bytes(bytes)).toString('hex')
+export const createHexId = ({ random }: Io, bytes: number) => Buffer.from(random.bytes(bytes)).toString('hex')

@@ -6,11 +6,11 @@ import { POSIX, reason } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
 import type { Session } from '../session-file.ts'
 
-/** A note in etcd: the refresh token of the session's generation may have been sent. */
-export interface Note {
-  /** Random id of the note, by which its writer recognizes the note in etcd. */
+/** A marker in etcd: the refresh token of the session's generation may have been sent. */
+export interface RenewalMarker {
+  /** Random id of the marker, by which its writer recognizes the marker in etcd. */
   readonly writer: string
-  /** Host name of the machine that wrote the note. */
+  /** Host name of the machine that wrote the marker. */
   readonly host: string
   /**
    * Set once the outcome of sending the refresh token is unknown. `said by its sender`: the sender has received no new token. `said
@@ -19,10 +19,10 @@ export interface Note {
   readonly unknown?: 'said by its sender' | 'said by another'
 }
 
-/** The decrypted value of a profile's key in etcd: the session, and the note if its refresh token may have been sent. */
+/** The decrypted value of a profile's key in etcd: the session, and the marker if its refresh token may have been sent. */
 export interface SharedSession {
   readonly session: Session
-  readonly note: Note | null
+  readonly marker: RenewalMarker | null
 }
 
 const KEY_BYTES = 32
@@ -33,7 +33,7 @@ const FORMAT = 1
  *
  * @throws CliError `store_not_configured`, exit 3
  */
-export function readSharedAccess(io: Io) {
+export function readEtcdSetup(io: Io) {
   const { environment, settings } = io
   const urls = settingValue('store_url', settings)
   if (urls === undefined)
@@ -54,7 +54,7 @@ export function readSharedAccess(io: Io) {
 }
 
 /** Address, credentials and encryption key of a profile's session in etcd. */
-export type SharedAccess = ReturnType<typeof readSharedAccess>
+export type EtcdSetup = ReturnType<typeof readEtcdSetup>
 
 /** Returns the 32 bytes of the encryption key, which is configured in base64. @throws CliError `store_not_configured`, exit 3 */
 function sealingKey(io: Io): Uint8Array {
@@ -89,8 +89,8 @@ function notConfigured(message: string, hint: string): CliError {
  * Encrypts a value for its key in etcd: compact JWE, `dir` with A256GCM (RFC 7516, RFC 7518 sections 4.5 and 5.3). The protected
  * header names the key in etcd, so a ciphertext copied to another key is rejected.
  */
-export async function seal(value: SharedSession, { key, sealing }: SharedAccess): Promise<string> {
-  const text = JSON.stringify({ format: FORMAT, ...value })
+export async function sealSession(value: SharedSession, { key, sealing }: EtcdSetup): Promise<string> {
+  const text = JSON.stringify({ format: FORMAT, session: value.session, note: value.marker })
   return new CompactEncrypt(Buffer.from(text, 'utf8'))
     .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', key })
     .encrypt(sealing)
@@ -101,16 +101,14 @@ export async function seal(value: SharedSession, { key, sealing }: SharedAccess)
  *
  * @throws CliError `store_unavailable`, exit 4, if the encryption key differs, or the ciphertext was changed or moved
  */
-export async function unseal(sealed: string, { key, sealing }: SharedAccess): Promise<SharedSession> {
+export async function unsealSession(sealed: string, { key, sealing }: EtcdSetup): Promise<SharedSession> {
   try {
     if (decodeProtectedHeader(sealed)['key'] !== key) throw new Error('moved')
     const options = { keyManagementAlgorithms: ['dir'], contentEncryptionAlgorithms: ['A256GCM'] }
     const { plaintext } = await compactDecrypt(sealed, sealing, options)
-    const { format, ...value } = JSON.parse(Buffer.from(plaintext).toString('utf8')) as {
-      format: unknown
-    } & SharedSession
+    const { format, session, note: marker } = JSON.parse(Buffer.from(plaintext).toString('utf8'))
     if (format !== FORMAT) throw new Error('another format')
-    return value
+    return { session, marker }
   } catch (error) {
     const message = `the session in etcd (${key}) can't be decrypted: another key, or it was changed or moved`
     const hint = 'check MAILCLAIM_STORE_KEY or store-key-file (docs/fleet.md)'
