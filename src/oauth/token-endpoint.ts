@@ -205,9 +205,9 @@ interface FoundTokens {
 /**
  * Parses a token response; if the connection broke, the part of the body that arrived.
  *
- * A refusal by the service itself proves that a refresh token wasn't consumed; only a complete 429 or 503 with `Retry-After` counts
- * as such a refusal. Without `Retry-After`, a proxy may have sent the status after the service processed the request. A 503 with a
- * page isn't proof either: a cache that loses its connection to the service sends an HTML page with its own `Retry-After`
+ * `retryAfterMs` is set only if the response proves that the service itself refused the request for now: a complete 429 or 503 with
+ * `Retry-After`. Without that header, a proxy may have sent the status after the service processed the request. A 503 with a page
+ * isn't proof either: a cache that loses its connection to the service sends an HTML page with its own `Retry-After`
  * (https://varnish-cache.org/docs/trunk/users-guide/vcl-built-in-subs.html, vcl_backend_error).
  *
  * @param secrets texts that messages leave out, even if the service quotes them

@@ -3,10 +3,11 @@ import { checkFieldTypes } from './problems.ts'
 import { CLAIM_EXAMPLE, type ClaimRequest, type DomainClaim } from './types.ts'
 
 /**
- * Starts a claim (service interface, section 4.5).
+ * Creates a claim of a domain.
  *
- * @returns the claim, and whether the claim is new. The interface doesn't say how the service answers if a claim is already open,
- *   so a status of 200 instead of 201 is taken as an existing claim
+ * @returns the claim, and whether it is new: the service may also respond with a claim that is already open, so status 200 instead
+ *   of 201 is taken as an existing claim
+ * @throws CliError `unexpected_answer`, exit 7, if the response is no claim
  */
 export async function createClaim(
   client: ServiceClient,
@@ -16,7 +17,11 @@ export async function createClaim(
   return { claim: readClaim(answer.body), created: answer.status !== 200 }
 }
 
-/** Requests verification of a claim (service interface, section 4.6). The service responds first and verifies afterward. */
+/**
+ * Requests verification of a claim. The service responds before it verifies, so the returned claim doesn't have the result yet.
+ *
+ * @param domainId the claim's `domain_id`
+ */
 export async function verifyClaim(
   client: ServiceClient,
   domainId: string,
@@ -26,14 +31,15 @@ export async function verifyClaim(
   return readClaim(body)
 }
 
-/** Whether a text is a UUID, as ids of the service are; the interface doesn't promise that a claim's `domain_id` has that form. */
+/** Whether a text is a UUID. Ids of the service are, but that form isn't promised for a claim's `domain_id`. */
 export function isUuid(text: string): boolean {
   return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
 }
 
 /**
- * Fetches the latest claim of a placeholder domain (service interface, section 4.7).
+ * Fetches the latest claim of a placeholder domain.
  *
+ * @param domainId the claim's `domain_id`
  * @throws CliError `not_found`, exit 5, without such a claim
  */
 export async function getClaim(
@@ -46,7 +52,7 @@ export async function getClaim(
 }
 
 function readClaim(body: Record<string, unknown>): DomainClaim {
-  // The record's TTL may be a string or a number, so `ttl` is left out of the type check.
+  // The record's `ttl` may be a string ("Auto") or a number, so leave it out of the type check.
   const { ttl: _, ...record } = CLAIM_EXAMPLE.record
   checkFieldTypes(body, { ...CLAIM_EXAMPLE, record }, 'the claim', ['name', 'domain_id', 'status', 'record'])
   return body

@@ -19,19 +19,24 @@ export interface ServiceResponse {
 
 /** Limits of one request with its retries. */
 export interface RequestOptions {
-  /** Cancels the request; default: the interrupt signal. A caller's own signal must abort on interrupts too. */
+  /**
+   * Cancels the request; default: the interrupt signal. A caller's own signal must abort on interrupts too, so that Ctrl-C works.
+   */
   readonly signal?: AbortSignal
-  /** Maximum number of attempts. Polling passes 1, because the next poll is the retry. */
+  /** Maximum number of attempts; default: 4. Polling passes 1, because the next poll is the retry. */
   readonly maxAttempts?: number
-  /** Maximum milliseconds for the request with its retries, if less than the client's own limit; usually from `stepTimeoutMs`. */
+  /**
+   * Maximum milliseconds for the request with its retries and pauses, if less than the client's own limit; usually from
+   * `stepTimeout`. `Retry-After` doesn't extend this limit.
+   */
   readonly timeoutMs?: number
 }
 
 /** Provides and renews the credential of a profile. */
 export interface CredentialProvider {
-  /** Returns the credential for a request, after renewing an expired one. @throws CliError exit 4 without a credential */
+  /** Returns the credential for a request, after renewing an expired one. @throws CliError exit 4 if there is none */
   credential(): Promise<Credential>
-  /** Returns a new credential in place of one that the service refused with 401; undefined if there is none. */
+  /** Returns a new credential after the service refused the given one with 401; undefined if it can't be renewed (an API key). */
   replaceRefused(credential: Credential): Promise<Credential | undefined>
 }
 
@@ -44,20 +49,19 @@ export interface ServiceClient {
   post(path: string, body?: object, options?: RequestOptions): Promise<ServiceResponse>
 }
 
-/** Maximum number of attempts per request. */
 const MAX_ATTEMPTS = 4
-/** Maximum milliseconds for a request with its retries, not counting the time that `Retry-After` asks to wait. */
+/** Maximum milliseconds for a request with its retries; a longer `--http-timeout` and the delays of `Retry-After` extend it. */
 const MAX_REQUEST_MS = 45_000
-/** Minimum milliseconds of a retry delay that is announced on stderr. */
+/** Minimum retry delay in milliseconds that is announced on stderr. */
 const MIN_NOTICED_DELAY_MS = 3000
 
 /**
- * Creates a client for the operations of the service interface (section 4) that need a credential.
+ * Creates a client for the operations that need a credential.
  *
  * A GET is retried after network errors, 429 and 5xx, with exponential backoff and jitter; a POST only if nothing can have been
  * sent, or after a 429 or 503 with `Retry-After`. A request with its retries takes at most 45 seconds (or `--http-timeout`, if
- * longer) plus the time that `Retry-After` asks to wait. After two seconds without a response, stderr names the host. After a 401
- * the credentials is asked once for a new credential. Redirects are not followed.
+ * longer) plus the time that `Retry-After` asks to wait. After two seconds without a response, stderr names the host. After a 401,
+ * a new credential is requested once. Redirects are not followed.
  *
  * @throws CliError exit 3 if the base URL is missing or unusable
  */
@@ -70,14 +74,13 @@ export function createServiceClient(io: Io, credentials: CredentialProvider): Se
     const signal = options.signal ?? interrupts.signal
     let credential = await credentials.credential()
     let isRenewed = false
-    // Start the time limit only after `credential()`, which may renew the access token: a slow renewal must not shorten the
-    // request.
+    // Start the time limit after `credential()`, which may renew the access token: a slow renewal must not shorten the request.
     let end = clock.monotonic() + Math.min(timeoutMs, Math.max(MAX_REQUEST_MS, settings.httpTimeoutMs))
     for (let attempts = 1; ; attempts++) {
       signal.throwIfAborted()
       const limitMs = Math.min(settings.httpTimeoutMs, end - clock.monotonic())
       const sending = attempt(request, credential, limitMs, signal)
-      // With a single attempt the caller polls and announces the wait itself, so print no notice here.
+      // With a single attempt the caller polls and announces the wait, so print no notice here.
       const failure = await (maxAttempts === 1 ? sending : io.waiting(`Waiting for ${base.host} …`, sending))
       if (!(failure instanceof CliError)) return failure
       if (failure.status === 401 && !isRenewed) {
@@ -103,7 +106,7 @@ export function createServiceClient(io: Io, credentials: CredentialProvider): Se
     }
   }
 
-  /** Sends a request once. @returns the response, or the error to throw unless the request is retried */
+  /** Sends a request once. @returns the response, or the error that the caller throws unless it retries the request */
   async function attempt(
     { method, path, query = {}, body }: ServiceRequest,
     credential: Credential,
@@ -145,7 +148,7 @@ export function createServiceClient(io: Io, credentials: CredentialProvider): Se
   }
 }
 
-/** A request as the client's callers describe it, before base URL and credential are added. */
+/** A request before base URL and credential are added. */
 interface ServiceRequest {
   readonly method: HttpRequest['method']
   readonly path: string
@@ -156,8 +159,8 @@ interface ServiceRequest {
 /** Whether a failed request may be retried: a GET after a temporary failure, a POST only if the service can't have acted on it. */
 function mayRetry({ status = 0, retryAfterMs, cause }: CliError, method: HttpRequest['method']): boolean {
   if (cause instanceof TransportError) {
-    // Never retry these kinds: `aborted` means that the program is closing its connections, and the others would fail again in the
-    // same way.
+    // Never retry these kinds: after `aborted` the program is closing its connections, and the others would fail again in the same
+    // way.
     if (['memory', 'aborted', 'tls', 'untrusted', 'dated', 'protocol'].includes(cause.kind)) return false
     return method === 'GET' || cause.sent === 'no'
   }
@@ -166,7 +169,7 @@ function mayRetry({ status = 0, retryAfterMs, cause }: CliError, method: HttpReq
 }
 
 /**
- * Encodes an id as one segment of a URL's path.
+ * Encodes an id, without surrounding spaces, as one segment of a URL's path.
  *
  * @throws CliError `usage`, exit 2, for "", "." and "..", which would change the path even if percent-encoded, and for half of a
  *   surrogate pair, which has no encoding
@@ -178,7 +181,6 @@ export function encodeSegment(id: string): string {
   return encodeURIComponent(trimmed)
 }
 
-/** Returns the value of the `User-Agent` header. */
 export function formatUserAgent({ installation, platform }: Pick<Io, 'installation' | 'platform'>): string {
   return `mailclaim/${installation.version} (node ${process.versions.node}; ${platform})`
 }

@@ -8,15 +8,18 @@ import { WrongResourceError } from './problems.ts'
 /** State of a followed resource (a claim or an import) in one response. */
 export interface ResourceState {
   readonly status: string
-  /** Further text whose change is reported, such as counts of contacts. */
+  /** Further state whose change is reported, such as counts of contacts. */
   readonly details?: string
-  /** State for the user, as the rest of a sentence. */
+  /** Description of the state for the user. */
   readonly text: string
-  /** Present if the state is final; `error` is the command's error, undefined on success. */
+  /** Present if the state is final; `error` is the error with which the command ends, undefined on success. */
   readonly end?: { readonly error?: CliError | undefined }
 }
 
-/** An event: `status` (first or changed status), `waiting` (other news or a reminder), `warning` (failed request) or `done`. */
+/**
+ * Event of `followResource`: `status` (first or changed status), `waiting` (changed details, or a reminder), `warning` (failed
+ * request) or `done`.
+ */
 export interface FollowEvent<T> {
   readonly event: 'status' | 'waiting' | 'warning' | 'done'
   readonly value: T
@@ -24,25 +27,26 @@ export interface FollowEvent<T> {
   readonly error?: CliError | undefined
 }
 
-/** The resource to follow, and how often and how long. */
+/** Options of `followResource`: the resource, and how often and how long it is polled. */
 export interface FollowOptions<T> {
   readonly deadline: Deadline
-  /** Requests the resource once. */
   readonly fetch: (options: RequestOptions) => Promise<T>
   readonly describe: (value: T) => ResourceState
-  /** Delays between requests, each 1.5 times the previous one; the first `steady` delays are equal. */
+  /** Delays between requests: the first `steady` ones are equal, then each is 1.5 times the previous one. */
   readonly delays: BackoffOptions & { readonly steady?: number }
-  /** Resource from an earlier response. With a known resource, even the first request may fail without ending the watch. */
+  /** Resource from an earlier response. With it, even the first request may fail without ending the watch. */
   readonly known?: T
-  /** Returns code, resource name and hint for the error after the deadline, exit 8. */
+  /** Returns code, name of the resource and hint for the error after the deadline, exit 8. */
   readonly timeout: (value: T) => { readonly code: ErrorCode; readonly what: string; readonly hint: string }
 }
 
-/** Maximum milliseconds without a successful response before a failed request ends the watch. */
+/** Maximum milliseconds since the last successful response; after that a failed request ends the watch. */
 const MAX_SILENCE_MS = 15 * 60_000
-/** Maximum milliseconds for which `Retry-After` is honored, because a user watches the output. */
+/** Maximum milliseconds for which `Retry-After` is honored: a user watches and expects news. */
 const MAX_PAUSE_MS = 5 * 60_000
-/** Milliseconds by which a timer may fire early, so a deadline this close is treated as reached. */
+/**
+ * Milliseconds by which a timer may fire early; a deadline this close counts as reached, otherwise one more request would follow.
+ */
 const TIMER_TOLERANCE_MS = 1
 
 /**
@@ -50,17 +54,18 @@ const TIMER_TOLERANCE_MS = 1
  * reminder while nothing changes. Delays grow and have jitter, so that many clients spread out; `Retry-After` is honored up to five
  * minutes.
  *
- * The first request has the client's usual retries. After the first response a `CliError` with exit 7 is reported, and polling
- * continues, unless the response was about another resource.
+ * The first request has the client's usual retries, and its failure ends the watch unless `known` is given. Later, a failure with
+ * exit 7 is only reported, and polling continues.
  *
  * @returns the resource as last received, with the error of its final state, or an error with exit 8 after the deadline
- * @throws CliError any other failure of a request, and every failure after 15 minutes without a response; the interrupt's reason
+ * @throws CliError a failure that retrying can't change; a response about another resource; any failure after 15 minutes without a
+ *   response; the interrupt's reason
  */
 export async function* followResource<T extends object>(
   { fetch, describe, delays, known, timeout, deadline }: FollowOptions<T>,
   { clock, random, interrupts }: Pick<Context, 'clock' | 'random' | 'interrupts'>,
 ): AsyncGenerator<FollowEvent<T>, { readonly value: T; readonly error?: CliError | undefined }, void> {
-  const news = createMessageThrottle(clock)
+  const throttle = createMessageThrottle(clock)
   let last = known && { value: known, seen: describe(known), at: clock.monotonic() }
 
   for (let requests = 1; ; requests++) {
@@ -80,7 +85,7 @@ export async function* followResource<T extends object>(
       const isFirst = last === undefined
       const isChanged = last?.seen.status !== status
       last = { value: answer, seen, at: clock.monotonic() }
-      const message = news(`${status} ${details}`, text)
+      const message = throttle(`${status} ${details}`, text)
       if (message !== undefined && (isFirst || seen.end === undefined))
         yield { event: isChanged ? 'status' : 'waiting', value: answer, text: message }
       if (seen.end !== undefined) {
@@ -103,21 +108,21 @@ export async function* followResource<T extends object>(
     const nextInMs = Math.min(Math.max(delay, pauseMs), left)
     if (failure !== undefined) {
       const text = `${failure.message}; retrying in ${formatDuration(nextInMs / 1000)}`
-      const message = news(text, text)
+      const message = throttle(text, text)
       if (message !== undefined) yield { event: 'warning', value, text: message, error: failure }
     }
     await clock.sleep(nextInMs, interrupts.signal)
   }
 }
 
-/** Milliseconds between reminders while nothing changes; some CI systems end a job that prints nothing. */
+/** Milliseconds between reminders while nothing changes; without output, some CI systems end a job. */
 const HEARTBEAT_MS = 60_000
 
 /**
- * Creates a filter for the messages of a watch: passes each change and, while nothing changes, one message a minute.
+ * Creates a throttle for the messages of a watch: a message with a new state passes at once, others once a minute.
  *
- * @returns a function that takes the state and a message, and returns the message if the state is new, or the message with the
- *   elapsed time if the state hasn't changed for a minute, else undefined
+ * @returns a function that takes the state and its message, and returns the message to show: as given if the state is new, with the
+ *   elapsed time if the same state was last shown a minute ago or longer, otherwise undefined
  */
 export function createMessageThrottle(clock: Pick<Context['clock'], 'monotonic'>) {
   const started = clock.monotonic()
@@ -132,8 +137,8 @@ export function createMessageThrottle(clock: Pick<Context['clock'], 'monotonic'>
 }
 
 /**
- * Passes each event of a generator to `show`, one at a time, and returns the generator's return value. If an interrupt ends the
- * generator, adds the hint how to continue to the error.
+ * Passes the events of a generator to `show`, waits for each, and returns the generator's return value. If an interrupt ends the
+ * generator, adds the hint to run the same command again.
  */
 export async function showEvents<Event, Result>(
   events: AsyncGenerator<Event, Result, void>,

@@ -10,33 +10,32 @@ import {
   type ListEnvelope,
 } from './types.ts'
 
-/** Maximum number of items per request (service interface, section 8). */
+/** Maximum `limit` of a page request that the service accepts. */
 const MAX_PAGE_SIZE = 100
 
-/** The query of one page request (service interface, section 2.3): at most one of `after` and `before`, each an item's id. */
+/** Query parameters of a page request: at most one of `after` and `before`, each an item's id. */
 export interface PageQuery {
   readonly limit: number
   readonly after?: string | undefined
   readonly before?: string | undefined
 }
 
-/** Requests one page of a list. */
 export type PageFetcher<T> = (cursor: PageQuery, signal?: AbortSignal) => Promise<ListEnvelope<T>>
 
-/** Returns a function that requests pages of the team's grants, including revoked grants (service interface, section 4.2). */
+/** Returns a function that requests pages of the team's grants, revoked grants included. */
 export function createGrantFetcher(client: ServiceClient): PageFetcher<Grant> {
   return (query, signal) => requestPage(client, '/oauth/grants', { ...query }, signal)
 }
 
-/** Checks a credential by listing one grant: the cheapest request that needs a credential and changes nothing. */
+/**
+ * Verifies a credential by listing one grant: the cheapest request that needs a credential and changes nothing. @throws CliError
+ * exit 4 if the service refuses the credential
+ */
 export async function verifyCredential(client: ServiceClient): Promise<void> {
   await client.get('/oauth/grants', { limit: 1 })
 }
 
-/**
- * Returns a function that requests pages of contact imports, filtered by the service if a status is given (service interface,
- * section 4.3).
- */
+/** Returns a function that requests pages of contact imports; with `status`, only imports with that status. */
 export function createImportFetcher(
   client: ServiceClient,
   status?: ImportStatus,
@@ -45,9 +44,10 @@ export function createImportFetcher(
 }
 
 /**
- * Fetches one contact import (service interface, section 4.4).
+ * Fetches one contact import.
  *
- * @throws CliError `not_found`, exit 5, without an import of that id; `unexpected_answer`, exit 7, if the response has another id
+ * @throws CliError `not_found`, exit 5, without an import of that id; `unexpected_answer`, exit 7, if the response is another
+ *   import or no import
  */
 export async function getImport(
   client: ServiceClient,
@@ -64,9 +64,9 @@ export async function getImport(
 }
 
 /**
- * Requests one page (service interface, section 2.3) and checks `data` and `has_more`.
+ * Requests one page and checks `data` and `has_more`.
  *
- * @throws CliError exit 7 for an unusable page
+ * @throws CliError of the request; `unexpected_answer`, exit 7, for an unusable page
  */
 async function requestPage<T>(
   client: ServiceClient,
@@ -86,29 +86,29 @@ async function requestPage<T>(
   return { ...body, has_more: more === true, data: data as T[] }
 }
 
-/** The part of a list to read. With `before`, only the page in front of that item: at most 100 items. */
+/** The part of a list to read. With `before`, only the page in front of that item is read: at most 100 items. */
 export interface ListRange<T> extends Pick<PageQuery, 'after' | 'before'> {
-  /** Maximum number of items in all; undefined for all items. */
+  /** Maximum number of items from all pages together; undefined for all items. */
   readonly limit?: number | undefined
-  /** Local filter, for lists that the service can't filter; `limit` counts the items that pass the filter. */
+  /** Filter for what the service can't filter; `limit` counts the items that pass it. */
   readonly filter?: ((item: T) => boolean) | undefined
 }
 
-/** One page of a list, after the local filter and the limit. */
+/** Page of a list, after `filter` and `limit` of the range. */
 export interface ListPage<T> {
   readonly items: readonly T[]
-  /** The service's list object that contained the items. */
+  /** The response of the service that contained the items. */
   readonly envelope: ListEnvelope<T>
   /** Whether the list has more items after this page, even if the range ends here. */
   readonly hasMore: boolean
 }
 
 /**
- * Reads a range of a list page by page. Requests the next page while the caller handles the current one, so memory holds two
- * pages at most.
+ * Reads a range of a list page by page. Requests the next page while the caller handles the current one, but no further page, so
+ * memory holds at most two pages.
  *
  * @param interrupt cancels the requests
- * @throws CliError `no_progress`, exit 7, if `has_more` is true but no new items come
+ * @throws CliError `no_progress`, exit 7, if `has_more` is true but no new items come; errors of `fetchPage`
  */
 export async function* readListPages<T extends { readonly id?: string | null }>(
   fetchPage: PageFetcher<T>,
@@ -116,11 +116,12 @@ export async function* readListPages<T extends { readonly id?: string | null }>(
   interrupt: AbortSignal,
 ): AsyncGenerator<ListPage<T>, void, undefined> {
   const abandon = new AbortController()
-  // A single signal for all pages: each `AbortSignal.any` stays registered with its sources, so one per page would use up memory.
+  // Use a single signal for all pages: each `AbortSignal.any` stays registered with its sources, so one per page would use up
+  // memory.
   const signal = AbortSignal.any([interrupt, abandon.signal])
   const seen = new Set(after === undefined ? [] : [after])
   let left = limit
-  // With a local filter, the number of items to look through is unknown, so pages have the maximum size.
+  // With a filter, it's unknown how many items will pass, so request pages of the maximum size.
   const ask = (place: Omit<PageQuery, 'limit'>) =>
     fetchPage({ limit: filter ? MAX_PAGE_SIZE : Math.min(left, MAX_PAGE_SIZE), ...place }, signal)
   const askForNext = async ({ data }: ListEnvelope<T>) => ask({ after: nextCursor(data, seen) })
@@ -135,8 +136,8 @@ export async function* readListPages<T extends { readonly id?: string | null }>(
       const hasMore = isCut || envelope.has_more
       const isLast = left === 0 || !envelope.has_more || before !== undefined
       asked = isLast ? undefined : askForNext(envelope)
-      // The request may fail before the loop awaits it, and Node would end the process for an unhandled rejection. So attach an
-      // empty handler; the `await` still throws the error.
+      // The request may fail before the loop awaits it, and Node would end the process because of an unhandled rejection. So attach
+      // an empty handler; the `await` still throws the error.
       asked?.catch(() => {})
       yield { items, envelope, hasMore }
     }
@@ -145,7 +146,10 @@ export async function* readListPages<T extends { readonly id?: string | null }>(
   }
 }
 
-/** Returns the id of a page's last item, the next cursor. @throws CliError `no_progress` if the id is missing or came before */
+/**
+ * Returns the id of a page's last item, after which the next page begins, and adds it to `seen`. @throws CliError `no_progress` if
+ * the page is empty, or the id is missing or was seen before
+ */
 function nextCursor(data: readonly { readonly id?: string | null }[], seen: Set<string>): string {
   const last = data.at(-1)
   if (last === undefined) throw noProgress('sent an empty page')
@@ -161,7 +165,7 @@ function noProgress(what: string): CliError {
   return new CliError('no_progress', `the list says that it goes on, but ${what}`, { hint })
 }
 
-/** Returns an item's id for use as a cursor; undefined if the id is missing, empty or no string. */
+/** Returns an item's id; undefined if the id is missing, empty or no string, so that it can't be used as `after`. */
 export function readItemId({ id }: { readonly id?: unknown }): string | undefined {
   return typeof id === 'string' && id !== '' ? id : undefined
 }

@@ -7,12 +7,12 @@ const SHOWN_HEADERS =
   /^(accept|content-length|content-type|date|location|(x-)?(request|correlation|trace)-?id|retry-after|server|traceparent|user-agent|via|(x-)?ratelimit(-\w+)?)$/
 
 /**
- * Wraps the HTTP transport for `--verbose`: logs method, URL, status, time and some headers of each exchange to stderr, but never a
- * body, because bodies of the token endpoint contain tokens.
+ * Wraps the HTTP transport for `--verbose`: logs method, URL, status, time and some headers of each exchange to stderr. Never logs
+ * a body, because bodies of the token endpoint contain tokens.
  */
 export function createLoggingTransport(context: Context): HttpTransport {
   const { http, clock } = context
-  // A log line that can't be written, as to a closed stderr, must not fail the request, so ignore its error.
+  // Ignore a log line that can't be written, for example because stderr is closed: it must not fail the request.
   const log = (sign: '>' | '<', lines: readonly string[]) =>
     writeLines(
       lines.map((line) => `${sign} ${line}`),
@@ -37,7 +37,10 @@ export function createLoggingTransport(context: Context): HttpTransport {
   }
 }
 
-/** Returns the secrets in a request (credential, tokens, code), which messages leave out even if a response quotes them. */
+/**
+ * Returns the secrets in a request (credential, refresh token, code, code verifier), which messages leave out even if a response
+ * quotes them.
+ */
 export function secretsOf({ headers, body }: HttpRequest): string[] {
   const { authorization = '' } = headers
   const fields = new URLSearchParams(body)
@@ -47,7 +50,7 @@ export function secretsOf({ headers, body }: HttpRequest): string[] {
 
 function headerLines(headers: Readonly<Record<string, string>>): string[] {
   const shown = Object.entries(headers).filter(([name]) => SHOWN_HEADERS.test(name))
-  // The query or fragment of an address may contain a code or a token, so omit both from `location`.
+  // Omit query and fragment of `location`, which may contain a code or a token.
   const clean = (name: string, value: string) => (name === 'location' ? value.replace(/[?#].*/s, '') : value)
   return shown.map(([name, value]) => `${name}: ${clean(name, value)}`)
 }

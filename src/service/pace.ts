@@ -3,12 +3,18 @@ import { limitConcurrency } from '../limiter.ts'
 import { backoffMs } from '../timeout.ts'
 import { MAX_RETRY_AFTER_MS, parseRetryAfterMs } from './retry.ts'
 
-/** Milliseconds of the first and the longest pause after a 429 without `Retry-After`; each pause holds for all requests. */
+/**
+ * Milliseconds of the first and the longest pause after a 429 without `Retry-After`. No jitter, because all requests share one
+ * pause.
+ */
 const PAUSES = { first: 1000, max: 30_000, jitter: 0 } as const
-/** Milliseconds of refusals without a success after which requests no longer wait but get the refusal. */
+/** Milliseconds since the first of consecutive refusals after which requests no longer wait but return the refusal. */
 const MAX_REFUSAL_MS = 5 * 60_000
 
-/** A pause that the service's last response caused, with times of the monotonic clock in milliseconds. */
+/**
+ * State of consecutive refusals: `since` the first was sent, pause `until` (both milliseconds of the monotonic clock), number of
+ * `pauses` so far, and the last refusal.
+ */
 interface Refusal {
   readonly since: number
   readonly until: number
@@ -17,10 +23,12 @@ interface Refusal {
 }
 
 /**
- * Wraps the HTTP transport for many requests to one service: sends at most `concurrent` requests at once. After a 429, or a 503
- * with `Retry-After`, all requests pause together as long as the service asks, and requests that got a 429 are sent again. A
- * request whose `timeoutMs` is shorter than the pause gets the refusal at once. After five minutes of refusals no request waits.
- * A request with `beforeSend` (a token refresh) never waits, because its sender holds the session's lock.
+ * Wraps the HTTP transport for many requests to one service: sends at most `concurrent` requests at once, and pauses all requests
+ * together when the service refuses one.
+ *
+ * A 429, or a 503 with `Retry-After`, begins a pause as long as the service asks; a request that got a 429 is sent again afterward.
+ * A request returns the refusal at once if its `timeoutMs` is shorter than the pause, if `Retry-After` exceeds a minute, or after
+ * five minutes of refusals. A request with `beforeSend` (a token refresh) never waits, because its sender holds the session's lock.
  */
 export function createPacingTransport(
   http: HttpTransport,
@@ -30,7 +38,7 @@ export function createPacingTransport(
   const inTurn = limitConcurrency(concurrent)
   let refusal: Refusal | undefined
 
-  /** Updates the shared pause from a response. @returns whether the request has to be sent again */
+  /** Updates the shared pause from a response. @returns whether to send the request again */
   function updatePause(response: HttpResponse, sentAt: number): boolean {
     const { status, headers } = response
     const asked = parseRetryAfterMs(headers['retry-after'], clock.now())
@@ -41,7 +49,7 @@ export function createPacingTransport(
     const { since, until, pauses } = refusal ?? { since: sentAt, until: 0, pauses: 0 }
     if (clock.monotonic() - since > MAX_REFUSAL_MS || (asked ?? 0) > MAX_RETRY_AFTER_MS) return false
     // Requests that were sent before the pause ended may be refused too. Without `Retry-After`, only the refusal of a later request
-    // begins a new pause, which is longer.
+    // begins a new pause, twice as long.
     const isNew = sentAt >= until
     const pauseMs = asked || (isNew ? backoffMs(pauses + 1, PAUSES) : 0)
     const end = Math.max(until, clock.monotonic() + pauseMs)

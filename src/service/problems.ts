@@ -9,15 +9,19 @@ import { formatDuration, formatRelativeTime } from '../terminal/time.ts'
 import { isTemporaryStatus, parseRetryAfterMs } from './retry.ts'
 import type { Credential } from './types.ts'
 
-/** Maximum number of characters of a response that are processed for a quotation. */
+/** Maximum number of characters of a response body that are searched for text to quote. */
 const MAX_QUOTED_LENGTH = 64 * 1024
 /**
- * Maximum nesting of a JSON response; more than the interface needs, and less than the thousands at which `JSON.stringify`
- * overflows.
+ * Maximum nesting of a JSON response: more than the service sends, and less than the thousands of levels at which `JSON.stringify`
+ * overflows the stack.
  */
 const MAX_DEPTH = 100
 
-/** Creates the exception for a response that doesn't match the interface: `unexpected_answer`, exit 7. */
+/**
+ * Creates the exception for a response that isn't as documented: `unexpected_answer`, exit 7.
+ *
+ * @param what end of the message, such as "it is empty"
+ */
 export function unexpectedResponse(what: string, status?: number): CliError {
   return new CliError('unexpected_answer', `unexpected response: ${what}`, {
     status,
@@ -25,9 +29,7 @@ export function unexpectedResponse(what: string, status?: number): CliError {
   })
 }
 
-/**
- * A response about another resource than the requested one. A retry would get the same response, so polling ends with this error.
- */
+/** Error for a response about another resource than the requested one. A retry would get the same response, so polling ends. */
 export class WrongResourceError extends CliError {
   constructor(what: string) {
     const { code, message, hint } = unexpectedResponse(what)
@@ -53,7 +55,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
  * Parses the JSON object in a 2xx response.
  *
  * @param secrets texts that messages leave out
- * @throws CliError `unexpected_answer`, exit 7; `brokenBy` of the response
+ * @throws CliError `unexpected_answer`, exit 7, for any other body; the error that cut the body off (`brokenBy`)
  */
 export function readJsonBody(
   { status, headers, text, brokenBy }: HttpResponse,
@@ -71,7 +73,7 @@ export function readJsonBody(
   return object
 }
 
-/** Says why a body isn't readable text (compressed or binary data); undefined for text. */
+/** Returns why a body isn't readable text, such as "it is binary data"; undefined for text. */
 function unreadableBody(headers: HttpResponse['headers'], text: string): string | undefined {
   const encoding = text.startsWith('\u001f\ufffd') ? 'gzip' : headers['content-encoding']
   if (encoding !== undefined && encoding !== 'identity') return `it is compressed with ${clip(encoding, 20)}`
@@ -84,11 +86,10 @@ function isDeeperThan(levels: number, value: unknown): boolean {
 }
 
 /**
- * Checks that each field of the example, also in nested objects, is null, missing, or of the same type in the object.
+ * Checks that each field of the example, also in nested objects, has the same type in the object, or is null or missing there.
  *
  * @param where name of the object in the message
- * @param anyOf fields of which at least one must be present and not null; this refuses other objects, such as an error sent with
- *   status 200
+ * @param anyOf fields of which at least one must be present and not null; otherwise an error sent with status 200 would pass
  * @throws CliError `unexpected_answer`, exit 7, with the expected and the actual type
  */
 export function checkFieldTypes(
@@ -109,7 +110,7 @@ export function checkFieldTypes(
   }
 }
 
-/** Returns the name of a JSON value's type with its article, such as "an array". */
+/** Returns a JSON value's type with its article, such as "an array". */
 export function describeJsonType(value: unknown): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'an array'
@@ -117,10 +118,10 @@ export function describeJsonType(value: unknown): string {
 }
 
 /**
- * Extracts name and message of the error in a response body. `details` is for the user: the message with the name in parentheses,
- * or either alone, or "" without both; for a proxy's page, an excerpt of its text.
+ * Extracts name and message of the error in a response body. `details` is text for the user: the message with the name in
+ * parentheses, or either alone; for a proxy's page, an excerpt of its text; otherwise empty.
  *
- * @param body the response's JSON object; undefined if the text is anything else
+ * @param body the response's JSON object; undefined for any other text
  * @param clean removes secrets from a text
  */
 export function parseErrorBody(
@@ -129,15 +130,15 @@ export function parseErrorBody(
   clean: (text: string) => string,
 ): { readonly name?: string | undefined; readonly details: string } {
   if (body === undefined) {
-    // A text that begins like JSON may contain tokens, so only other text is quoted.
+    // Text that begins like JSON may contain tokens, so quote only other text.
     const isPage = !/^\s*[{[]/.test(whole)
     const start = isPage ? excerpt(clean(whole.slice(0, MAX_QUOTED_LENGTH)), 160) : ''
     return { details: unreadableBody(headers, whole) ?? start }
   }
-  // Some services nest the error, {"error":{"name","message"}}, so take the fields from `error` if it is an object.
+  // Some services nest the error, {"error":{"name","message"}}, so read the fields of `error` if it is an object.
   const fields = isObject(body['error']) ? body['error'] : body
   const text = (...names: readonly string[]) => {
-    // A message may be an array with one text per failed validation, so join the texts of an array.
+    // A message may be an array with one text per failed validation, so join its texts.
     const texts = names.map((name) => [fields[name]].flat().filter((one) => typeof one === 'string'))
     const found = texts.map((all) => all.join('; ')).find((all) => all.trim() !== '')
     return found === undefined ? undefined : excerpt(clean(found), 300)
@@ -151,9 +152,10 @@ export function parseErrorBody(
 const MAY_BE_DONE = 'the service may have acted on the request: check before you send it again'
 
 /**
- * Creates the exception for a response with a status other than 2xx. A body that broke off is used as far as it arrived.
+ * Creates the exception for a response with a status other than 2xx. Of a body that was cut off, the part that arrived is used.
  *
  * @param base base URL of the service, for hints
+ * @param credential the credential that was sent, which messages describe and leave out
  */
 export function responseError(
   response: HttpResponse,
@@ -166,7 +168,7 @@ export function responseError(
   const object = parseJsonObject(text)
   const { name = '', details } = parseErrorBody(object, response, (said) => redact(said, [credential.value]))
   const retryAfterMs = parseRetryAfterMs(headers['retry-after'], clock.now())
-  // Scripts compare the code in JSON errors: a permanent refusal has the service's own error name, if the name looks like a code.
+  // Scripts compare the code in JSON errors, so a permanent refusal gets the service's own error name, if it looks like a code.
   const isNamed = status !== 401 && !isTemporaryStatus(status) && /^[a-z][a-z0-9_]{1,63}$/.test(name)
   const options = { status, retryAfterMs, shownCode: isNamed ? name : undefined }
   const failure = (code: ErrorCode, what: string, hint?: string) =>
@@ -185,16 +187,15 @@ export function responseError(
     return failure('credential_refused', `${what}, an access token that ${when}`, hint)
   }
   if (status === 403) {
-    // The hint guesses a cause, so it's left out if the service names a reason.
+    // The hint guesses a cause, so omit it if the service names a reason.
     const hint = details === '' ? `${sent} may lack a scope or belong to another team` : undefined
     return failure('forbidden', 'the service does not allow this (403)', hint)
   }
   if (status === 404 || status === 410) {
-    // A POST that creates something may get an explained 404; a hint about the base URL would only be a guess then, so omit the
-    // hint.
+    // If the service explains the 404 of a POST, omit the hint: that the base URL is wrong would only be a guess.
     const isExplained = method === 'POST' && object !== undefined && details !== ''
-    // A path with an id has at least three segments, a list's path, such as `/oauth/grants`, only two. So mention the id in the
-    // hint only for the former.
+    // Only a path with more than two segments contains an id (the path of a list is like `/oauth/grants`), so mention the id only
+    // then.
     const ofId = path.split('/').length > 3 ? 'the id and its team, and ' : ''
     const hint = `check ${ofId}that ${formatUrl(base)} is the base URL of the service`
     const what = `not found: ${method} ${path}`
@@ -209,12 +210,11 @@ export function responseError(
     : failure('service_unavailable', `the service failed (${status})`, hint)
 }
 
-/** Whether a response is a redirect (status 3xx). */
 export const isRedirect = ({ status }: HttpResponse) => status >= 300 && status < 400
 
 /**
  * Creates the exception for a redirect (RFC 9110 section 15.4), which this program never follows: `redirected`, exit 7. The usual
- * cause is a base URL with the wrong host.
+ * cause is a wrong host in the base URL.
  *
  * @param request method and path of the request
  * @param secrets texts that the message leaves out
@@ -227,14 +227,14 @@ export function redirectError(response: HttpResponse, request: string, secrets: 
   return new CliError('redirected', what, { status, hint })
 }
 
-/** Returns the expiry of a JWT in milliseconds since 1970; undefined without an `exp` claim (RFC 7519 section 4.1.4). */
+/** Returns the expiry of a JWT in milliseconds since 1970 (`exp`, RFC 7519 section 4.1.4); undefined for any other text. */
 export function readJwtExpiryMs(text: string): number | undefined {
   const [, claims = '', signature] = text.split('.')
   const end = parseJsonObject(Buffer.from(claims, 'base64url').toString())?.['exp']
   return signature !== undefined && typeof end === 'number' ? end * 1000 : undefined
 }
 
-/** Hints by kind of transport failure. For a kind without an entry, the caller gives its own hint. */
+/** Hints by kind of transport error. For a kind without an entry, the caller gives its own hint. */
 export const TRANSPORT_HINTS: Partial<Record<TransportError['kind'], string>> = {
   memory: 'raise the limit on address space (ulimit -v) and run the command again',
   descriptors: 'raise the limit on open files (ulimit -n) and run the command again',
@@ -245,7 +245,10 @@ export const TRANSPORT_HINTS: Partial<Record<TransportError['kind'], string>> = 
   timeout: 'try again, or allow more time with --http-timeout SECONDS',
 }
 
-/** Creates the exception for a request without a response: `timeout` or `unreachable`, exit 7. */
+/**
+ * Creates the exception for a request without a response: `timeout` or `unreachable`, exit 7. If a POST may have been sent, the
+ * hint warns that the service may have acted on it.
+ */
 export function noResponseError(error: TransportError, url: URL, method: string): CliError {
   const isLost = method === 'POST' && error.sent === 'maybe'
   const hint = isLost ? MAY_BE_DONE : (TRANSPORT_HINTS[error.kind] ?? 'check the base URL and the network')

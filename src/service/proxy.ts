@@ -8,8 +8,8 @@ import { isLoopback } from '../settings/addresses.ts'
 import { classifyHttpError } from './transport-errors.ts'
 
 /**
- * Milliseconds that a proxy may take to open a tunnel; less than the connect timeout, so that a silent proxy is named as the
- * cause.
+ * Milliseconds that a proxy may take to open a tunnel; less than the connect timeout, so that the error for a silent proxy names
+ * the proxy.
  */
 const TUNNEL_TIMEOUT_MS = 9000
 
@@ -17,9 +17,11 @@ const TUNNEL_TIMEOUT_MS = 9000
 export type ProxySettings = Pick<Environment, 'httpsProxy' | 'noProxy'>
 
 /**
- * Returns the URL of the proxy for a request; undefined for a direct connection. The URL isn't validated here;
- * `createProxyAgent` rejects an invalid one. Loopback addresses are never proxied, because a proxy would connect to its own
- * machine; so plain HTTP, which only loopback addresses may use, never goes through a proxy.
+ * Returns the URL of the proxy for a request; undefined for a direct connection. The URL isn't validated; `createProxyAgent`
+ * rejects an invalid one.
+ *
+ * Loopback addresses are never proxied, because a proxy would connect to its own machine. Plain HTTP is allowed for loopback
+ * addresses only, so it never goes through a proxy.
  */
 export function proxyUrlFor(url: URL, { httpsProxy, noProxy }: ProxySettings): string | undefined {
   if (httpsProxy === undefined || isLoopback(url.hostname) || bypassesProxy(url, noProxy ?? ''))
@@ -28,8 +30,8 @@ export function proxyUrlFor(url: URL, { httpsProxy, noProxy }: ProxySettings): s
 }
 
 /**
- * Creates a dispatcher that sends each request through a tunnel (CONNECT, RFC 9110 section 9.3.6). If the proxy refuses the tunnel,
- * the request fails with `sent: 'no'`.
+ * Creates an undici dispatcher that sends each request through a tunnel (CONNECT, RFC 9110 section 9.3.6). If the proxy refuses the
+ * tunnel, the request fails with `sent: 'no'`.
  *
  * @param proxy http or https URL; user name and password in the URL are sent to the proxy only
  * @param connection options for the connections to the proxy and through the tunnel
@@ -42,7 +44,7 @@ export function createProxyAgent(
 ): Dispatcher {
   try {
     const { protocol, username, password } = new URL(proxy)
-    // undici sends a user name only with a password, so the header is built here.
+    // Build the credentials here, because undici sends a user name only together with a password.
     const user = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`)
     if (/^https?:$/.test(protocol))
       return new ProxyAgent({
@@ -55,12 +57,12 @@ export function createProxyAgent(
           new TunnelPool(origin, { ...settings, headersTimeout: TUNNEL_TIMEOUT_MS }),
       })
   } catch {
-    // The original error may quote the password, so the error below replaces it.
+    // Drop this error, which may quote the password, and throw the error below.
   }
   throw new TransportError('proxy', 'no', 'HTTPS_PROXY is not a usable http or https URL')
 }
 
-/** Connection pool to the proxy that reports failures as `TransportError`s naming the proxy. */
+/** Connection pool to the proxy that reports a failed tunnel as a `TransportError` that names the proxy. */
 class TunnelPool extends Pool {
   override async connect(options: Dispatcher.ConnectOptions): Promise<Dispatcher.ConnectData> {
     const tunnel = await connect.call(this, options).catch((error: unknown) => {
@@ -76,8 +78,8 @@ class TunnelPool extends Pool {
 /**
  * Whether requests to a host bypass the proxy.
  *
- * @param noProxy as curl reads NO_PROXY: hosts (subdomains included), addresses and networks (`10.0.0.0/8`), or `*`, separated by
- *   commas or spaces
+ * @param noProxy NO_PROXY, read as by curl: hosts (including their subdomains), addresses and networks (`10.0.0.0/8`), or `*`,
+ *   separated by commas or spaces
  */
 export function bypassesProxy({ hostname }: URL, noProxy: string): boolean {
   const host = hostname.replace(/[[\]]/g, '')

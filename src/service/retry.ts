@@ -1,10 +1,10 @@
-/** Maximum `Retry-After` in milliseconds that a request waits for; with a longer one it fails at once, naming the delay. */
+/**
+ * Maximum `Retry-After` in milliseconds that a request waits for; with a longer one the request fails at once, with the delay in
+ * its hint.
+ */
 export const MAX_RETRY_AFTER_MS = 60_000
 
-/**
- * Whether a status means that the same request may succeed later: 408 (RFC 9110 section 15.5.9), 425 (RFC 8470 section 5.2), 429
- * or 5xx.
- */
+/** Whether the same request may succeed later: status 408 (RFC 9110 section 15.5.9), 425 (RFC 8470 section 5.2), 429 or 5xx. */
 export function isTemporaryStatus(status: number): boolean {
   return [408, 425, 429].includes(status) || status >= 500
 }
@@ -19,7 +19,7 @@ export function parseRetryAfterMs(value: string | undefined, now: number): numbe
   const text = value?.trim()
   if (text === undefined || text === '') return undefined
   if (/^\d+(\.\d+)?$/.test(text)) return Number(text) * 1000
-  // HTTP dates contain the name of a month; without this check, `Date.parse` would read "1" or "-5" as a year.
+  // Require letters, which every HTTP date has: `Date.parse` would read "1" or "-5" as a year.
   const date = /[a-z]{3}/i.test(text) ? Date.parse(text) : Number.NaN
   return Number.isNaN(date) ? undefined : Math.max(0, date - now)
 }

@@ -6,28 +6,28 @@ const SHAPE =
 
 /**
  * Parses a timestamp of the service (`YYYY-MM-DD HH:MM:SS.ffffff+00` with any number of fraction digits) or an ISO 8601 timestamp.
- * A timestamp without an offset is UTC. Digits beyond milliseconds are dropped.
+ * Without an offset it is UTC. Digits beyond milliseconds are dropped.
  *
- * @returns milliseconds since 1970, or undefined for anything else, including impossible dates.
+ * @returns milliseconds since 1970; undefined for anything else, including impossible dates
  */
 export function parseTimestamp(value: unknown): number | undefined {
   const match = typeof value === 'string' ? SHAPE.exec(value.trim()) : null
   if (match === null) return undefined
   const [, day = '', time = '00:00', fraction = '', hours = '+00', minutes = '00'] = match
   const at = Date.parse(`${day}T${time}${hours}:${minutes}`)
-  // `Date.parse` reads 30 February as 2 March, so refuse a day that differs after it is parsed and formatted again.
+  // Refuse impossible days, which change when parsed and formatted again: `Date.parse` reads 30 February as 2 March.
   if (Number.isNaN(at) || new Date(`${day}T00:00Z`).toJSON().slice(0, 10) !== day) return undefined
   return at + Number(fraction.slice(0, 3).padEnd(3, '0'))
 }
 
-/** Formats a timestamp: relative to now on a terminal, else in full. Returns undefined if the value is no timestamp. */
+/** Formats a timestamp of the service: on a terminal relative to now, otherwise in full; undefined if the value is no timestamp. */
 export function formatServiceTimestamp(value: unknown, { now, width }: RenderContext): string | undefined {
   const at = parseTimestamp(value)
   if (at === undefined) return undefined
   return Number.isFinite(width) ? formatRelativeTime(at, now) : formatTime(at)
 }
 
-/** Formats a timestamp like `formatServiceTimestamp`, on a terminal with the full time in parentheses. */
+/** Formats a timestamp like `formatServiceTimestamp`, but on a terminal adds the full time in parentheses. */
 export function formatServiceTimestampInFull(value: unknown, context: RenderContext): string | undefined {
   const at = parseTimestamp(value)
   const readable = formatServiceTimestamp(value, context)

@@ -5,20 +5,20 @@ import { excerpt } from '../terminal/sanitize.ts'
 
 const UNTRUSTED = 'is not signed by a certificate authority that this machine trusts'
 /**
- * Matches the errors of a closed connection. undici reports unexpected bytes as UND_ERR_SOCKET too, with a message that begins with
- * "bad", so such messages are excluded.
+ * Matches the errors of a closed connection. undici also reports invalid bytes as UND_ERR_SOCKET, with "bad" in the message; these
+ * don't match.
  */
 const CLOSED =
   /^(ECONNRESET|EPIPE|ECONNABORTED|HPE_INVALID_EOF_STATE|UND_ERR_RES_CONTENT_LENGTH_MISMATCH|UND_ERR_SOCKET(?! \S* bad )) /
 
 /**
- * Kinds and messages of transport errors. Each pattern is matched against error code, system call and message, separated by spaces;
- * the first match is used.
+ * Kinds and messages of transport errors. Each pattern is matched against "CODE SYSCALL MESSAGE" of an error; the first match is
+ * used. PEER, CODE and MESSAGE in a text are filled in.
  */
 const ERRORS: readonly (readonly [pattern: RegExp, kind: TransportError['kind'], message: string])[] = [
-  // 20 is the code of the `DOMException` (AbortError) that an aborted signal causes.
+  // 20 is the `code` of the `DOMException` (AbortError) that an aborted signal causes.
   [/^(20|UND_ERR_DESTROYED|UND_ERR_CLOSED) /, 'aborted', 'the request was canceled'],
-  // V8 reserves gigabytes of address space for undici's HTTP parser (WebAssembly), which `ulimit -v` may forbid.
+  // undici's HTTP parser is WebAssembly, for which V8 reserves gigabytes of address space; `ulimit -v` may forbid that.
   [/WebAssembly|Wasm/, 'memory', "this machine's limits leave too little memory for HTTP (WebAssembly)"],
   [/^(EMFILE|ENFILE) /, 'descriptors', 'too many files are open on this machine (CODE)'],
   [/^(ENOTFOUND|EAI_AGAIN) |^\S* getaddrinfo /, 'lookup', "couldn't resolve the host name"],
@@ -51,6 +51,7 @@ const ERRORS: readonly (readonly [pattern: RegExp, kind: TransportError['kind'],
 /**
  * Converts an error of undici or Node into a `TransportError` with its kind and a message for users.
  *
+ * @param sent whether a byte of the request can have left this machine
  * @param peer the other end of the connection, named in the message
  */
 export function classifyHttpError(
@@ -70,12 +71,18 @@ export function classifyHttpError(
   return new TransportError(kind ?? 'protocol', sent, filled ?? said, error)
 }
 
-/** Whether this process has no file descriptor left: the C library then reports every host as unknown (glibc 2.41: `ENOTFOUND`). */
+/**
+ * Whether this process has no file descriptor left. Then the C library reports every host as unknown (glibc 2.41: `ENOTFOUND`), and
+ * the message would blame DNS.
+ */
 function hasNoDescriptor(): boolean {
   return codeOf(catchError(() => closeSync(openSync(process.execPath, 'r')))) === 'EMFILE'
 }
 
-/** Returns the innermost cause of an error; of the several errors of Happy Eyeballs (RFC 8305), one per address, the first. */
+/**
+ * Returns the cause of an error that names the failed system call, otherwise the innermost cause. Of the errors of Happy Eyeballs
+ * (RFC 8305), one per address, the first is used.
+ */
 function rootCause(error: unknown): Partial<NodeJS.ErrnoException> {
   if (!(error instanceof Error) || 'syscall' in error) return error ?? {}
   const inner = error instanceof AggregateError ? error.errors[0] : error.cause

@@ -7,25 +7,28 @@ import { unexpectedResponse } from './problems.ts'
 import { createProxyAgent, type ProxySettings, proxyUrlFor } from './proxy.ts'
 import { classifyHttpError } from './transport-errors.ts'
 
-/** Milliseconds for which a connection is kept alive; less than servers allow, so that no request meets a closing connection. */
+/**
+ * Milliseconds for which an idle connection is kept open; shorter than usual limits of servers, so that no request is sent on a
+ * connection that the server is closing.
+ */
 const KEEP_ALIVE_MS = 4000
 /** Maximum milliseconds for connecting, TLS handshake included. */
 const CONNECT_TIMEOUT_MS = 10_000
-/** Maximum milliseconds after the time limit for reading data that has already arrived. */
+/** Maximum milliseconds that `expire` spends on reading data that arrived before the time limit. */
 const LATE_READ_MS = 1000
-/** Maximum response body in MiB; far more than a page of 100 items. */
+/** Maximum size of a response body in MiB; far more than a page of 100 items. */
 const MAX_BODY_MIB = 8
 
 /**
  * Creates the HTTP/1.1 transport with undici: kept-alive connections, proxies from the environment, no redirects, retries or
- * compression. A binary request may use HTTP/2. `timeoutMs` of a request limits the complete exchange, from resolving the host to
- * the last byte of the body.
+ * compression. Only a binary request (DNS over HTTPS) may use HTTP/2. `timeoutMs` of a request limits the complete exchange, from
+ * resolving the host to the last byte of the body.
  */
 export function createTransport(proxies: ProxySettings): HttpTransport {
   const dispatchers = new Map<string, Dispatcher>()
   const closing = new AbortController()
-  // Each connection in progress listens to this signal, and Node would warn of a memory leak at more than ten listeners, so turn
-  // that warning off.
+  // Each connection in progress listens to this signal. Node would warn of a memory leak at more than ten listeners, so turn that
+  // warning off.
   setMaxListeners(0, closing.signal)
 
   function dispatcherFor({ url, freshConnection, tls, isBinary = false }: HttpRequest): Dispatcher {
@@ -35,7 +38,7 @@ export function createTransport(proxies: ProxySettings): HttpTransport {
     if (existing !== undefined) return existing
     const connect = { signal: closing.signal, timeout: CONNECT_TIMEOUT_MS, ...tls, allowH2: isBinary }
     const options = {
-      // 0 turns undici's own limits off, because `exchange` limits the complete request.
+      // Turn undici's own limits off (0), because `exchange` limits the complete request.
       headersTimeout: 0,
       bodyTimeout: 0,
       keepAliveTimeout: KEEP_ALIVE_MS,
@@ -54,40 +57,43 @@ export function createTransport(proxies: ProxySettings): HttpTransport {
       return exchange(dispatcherFor(request), request)
     },
     async close() {
-      // `destroy` cancels requests in progress, unlike undici's `close`, which would wait for them.
       closing.abort()
+      // Unlike undici's `close`, `destroy` doesn't wait for requests in progress but cancels them.
       await Promise.all([...dispatchers.values()].map((dispatcher) => dispatcher.destroy()))
     },
   }
 }
 
 /**
- * Lets the event loop read data that has already arrived. Before a request, this removes kept-alive connections that the service
- * has closed: many servers close a connection right after a response without notice, and a POST on such a connection couldn't be
+ * Lets the event loop read data that has already arrived. Called before a request, this removes kept-alive connections that the
+ * service has closed: many servers close a connection right after a response, and a POST that is sent on such a connection can't be
  * retried. It also lets undici release the previous response's connection.
  */
 async function readPendingInput(): Promise<void> {
-  // Three turns: the first callback may run before the event loop polls for input, and a closed connection is reported a turn
+  // Wait three turns: the first callback may run before the event loop polls for input, and a closed connection is reported a turn
   // later.
   for (let turns = 0; turns < 3; turns++) await new Promise((resolve) => setImmediate(resolve))
 }
 
-/** Sends one request and collects the response. */
+/** Sends one request and collects the response. Rejects with a `TransportError` if no response headers arrived. */
 function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpResponse> {
   const { url, method, headers, body, timeoutMs, signal, beforeSend, isBinary } = request
   return new Promise((resolve, reject) => {
     let timer: NodeJS.Timeout | undefined
     let connection: Dispatcher.DispatchController | undefined
-    /** Whether a byte of the request can have left this machine. */
+    /** Whether a byte of the request can have left this machine; part of every error. */
     let sent: TransportError['sent'] = 'no'
     let head: Pick<HttpResponse, 'status' | 'headers'> | undefined
     const pieces: Buffer[] = []
     let size = 0
-    /** Number of events with response data so far, by which `expire` sees progress. */
+    /** Number of response events so far; while it increases, `expire` keeps reading. */
     let arrivals = 0
     let isOver = false
 
-    /** Ends the exchange: resolves with the response as far as it arrived, or rejects if no response headers arrived. */
+    /**
+     * Ends the exchange: resolves with what arrived of the response (after a failure with `brokenBy`), or rejects if no response
+     * headers arrived.
+     */
     function end(failure?: Error): void {
       if (isOver) return
       isOver = true
@@ -108,8 +114,8 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
       timer = setTimeout(expire, timeoutMs)
     }
     /**
-     * Ends the exchange at the time limit, but first reads data from the socket while more comes: after a suspension of the process
-     * (SIGSTOP, sleep), timers run before sockets are read, so a response may already be there.
+     * Ends the exchange at the time limit, but first reads from the socket as long as more data comes: after a suspension of the
+     * process (SIGSTOP, sleep), timers run before sockets are read, so the response may already be there.
      */
     async function expire(): Promise<void> {
       const until = performance.now() + LATE_READ_MS
@@ -128,13 +134,13 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
       origin: url.origin,
       path: `${url.pathname}${url.search}`,
       method,
-      // No compression, because a damaged or mislabeled compressed response could lose the only copy of a refresh token.
+      // Request no compression: a damaged or mislabeled compressed response could lose the only copy of a refresh token.
       headers: { 'accept-encoding': 'identity', ...headers },
       ...(body === undefined ? {} : { body: isBinary ? Buffer.from(body, 'latin1') : body }),
     }
     const handler: Dispatcher.DispatchHandler = {
-      // undici calls this once the connection (with a proxy: the tunnel) is established, and writes nothing before it returns, so
-      // an error of `beforeSend` prevents the request.
+      // undici calls this method when the connection (with a proxy: the tunnel) is established, and writes nothing before it
+      // returns, so an error of `beforeSend` prevents the request.
       onRequestStart(controller) {
         try {
           if (!isOver) beforeSend?.()
@@ -142,7 +148,7 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
           fail('aborted', 'the request was not sent', error)
         }
         if (isOver) {
-          // Close the unused connection: left open, it could serve a later request that requires a fresh connection.
+          // Close the unused connection: undici would otherwise use it for a later request that requires a fresh connection.
           controller.abort(new Error('the request was not sent'))
           return
         }
@@ -152,12 +158,12 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
       },
       onResponseStart(_controller, status, fields) {
         arrivals++
-        // 1xx responses precede the final one, so ignore them; but fail after 101 (Switching Protocols), which this client never
-        // asks for.
+        // Ignore 1xx responses, which precede the final one, but fail after 101 (Switching Protocols), which this client never
+        // requests.
         if (status >= 100 && status < 200 && status !== 101) return
         if (status < 200) fail('protocol', `invalid HTTP response: ${status} is not a final status`)
         const joined = Object.entries(fields).map(([name, value]) => [name, [value].flat().join(', ')])
-        // `fromEntries` keeps a header called `__proto__`, which an assignment would lose.
+        // Use `fromEntries`, which keeps a header called `__proto__`; an assignment would lose it.
         head = { status, headers: Object.fromEntries(joined) }
       },
       onResponseData(_controller, piece) {

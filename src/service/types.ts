@@ -1,17 +1,14 @@
 /**
- * The resources of the service interface (sections 2.2 to 2.5), each as an example with every field. Types, the names for
- * `--fields` and the type check of responses are derived from the examples. Any field may be null or missing, because the interface
- * leaves much open; objects stay as received, with unknown fields.
+ * Type of a resource as received, derived from an example: any field may be null or missing, because the service doesn't promise
+ * otherwise. Unknown fields are kept.
  */
-
-/** Type of a received resource: the example's fields, each of which may be null or missing. */
 type Received<Example> = {
   readonly [Field in keyof Example]?:
     | (Example[Field] extends Readonly<Record<string, unknown>> ? Received<Example[Field]> : Example[Field])
     | null
 }
 
-/** Example of an OAuth grant with every field, from which its type and its `--fields` names are derived. */
+/** Example of an OAuth grant with every field; its type and its names for `--fields` are derived from it. */
 export const GRANT_EXAMPLE = {
   id: '9b2f6a51-0d4e-4c37-8f0e-3a1d5c7b9e21',
   client_id: '430eed87-632a-4ea6-90db-0aace67ec228',
@@ -28,11 +25,11 @@ export const GRANT_FIELDS = fieldNamesOf(GRANT_EXAMPLE)
 export const IMPORT_STATUSES = ['queued', 'in_progress', 'completed', 'failed'] as const
 export type ImportStatus = (typeof IMPORT_STATUSES)[number]
 
-/** Example of a contact import with every field, from which its type, its `--fields` names and its type check are derived. */
+/** Example of a contact import with every field; its type, its names for `--fields` and its type check are derived from it. */
 export const IMPORT_EXAMPLE = {
   object: 'contact_import',
   id: '479e3145-dd38-4932-8c0c-e58b548c9e76',
-  /** One of `IMPORT_STATUSES`, or a status that a later version of the service adds. */
+  /** One of `IMPORT_STATUSES`, or a status that the service adds later. */
   status: 'completed',
   created_at: '2026-05-12 09:14:03.120481+00',
   completed_at: '2026-05-12 09:15:41.002913+00',
@@ -41,19 +38,18 @@ export const IMPORT_EXAMPLE = {
 export type ContactImport = Received<typeof IMPORT_EXAMPLE>
 export const IMPORT_FIELDS = fieldNamesOf(IMPORT_EXAMPLE)
 
-/** Example of a domain claim, with every field. */
+/** Example of a domain claim with every field; its type, its names for `--fields` and its type check are derived from it. */
 export const CLAIM_EXAMPLE = {
   object: 'domain_claim',
   id: '0f3c2a8e-5b1d-4e6f-9a7c-8d2b4c6e1f30',
   name: 'example.com',
   status: 'pending',
   /**
-   * Id of the placeholder domain, an entry that the service creates on the claiming team together with the claim. Paths of claim
-   * operations contain this id, not the claim's `id`.
+   * Id of the placeholder domain, which the service creates together with the claim. Paths of claim operations contain this id, not
+   * the claim's `id`.
    */
   domain_id: 'd5f1a5a0-7c39-4a8e-9c1a-2f6b1f6f0c11',
   region: 'us-east-1',
-  /** The DNS record to add. */
   record: { type: 'TXT', name: 'example.com', value: 'prefix=token', ttl: 'Auto' },
   blocked_reason: 'grace_period',
   failure_reason: 'verification_failed',
@@ -74,7 +70,7 @@ function fieldNamesOf(example: object): string[] {
 
 export const CLAIM_REGIONS = ['us-east-1', 'eu-west-1', 'sa-east-1', 'ap-northeast-1'] as const
 
-/** The body of a request to create a claim (service interface, section 4.5). */
+/** Body of a request that creates a claim. */
 export interface ClaimRequest {
   readonly name: string
   readonly region?: string | undefined
@@ -84,21 +80,18 @@ export interface ClaimRequest {
   readonly tracking_subdomain?: string
 }
 
-/**
- * One page of a list (service interface, section 2.3). The types of `data` and `has_more` have been checked; other fields are as
- * received.
- */
+/** Response with one page of a list. The types of `data` and `has_more` have been checked; other fields are as received. */
 export interface ListEnvelope<T> {
   readonly object?: string
   readonly has_more: boolean
   readonly data: readonly T[]
 }
 
-/** A credential for the `Authorization: Bearer` header (service interface, section 5): an API key or an OAuth access token. */
+/** Credential for the `Authorization: Bearer` header: an API key or an OAuth access token. */
 export interface Credential {
   readonly kind: 'api_key' | 'access_token'
   readonly value: string
-  /** The credential's source, for messages, such as "the API key in MAILCLAIM_API_KEY". */
+  /** Name and source of the credential, for messages, such as "the API key in MAILCLAIM_API_KEY". */
   readonly description: string
   /** Expiry of an access token in milliseconds since 1970; undefined for an API key. */
   readonly expiresAt?: number
