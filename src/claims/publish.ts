@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { ShellResult } from '../context.ts'
 import { lookUpTxt, type TxtLookup } from '../dns/lookup.ts'
-import { toDnsEffects } from '../dns/wire/ask.ts'
+import { createChildController, toDnsEffects } from '../dns/wire/ask.ts'
 import { checkName, toRelativeName } from '../dns/wire/name.ts'
 import { hasText } from '../dns/wire/txt-answer.ts'
 import { CliError, InterruptedError, usageError } from '../errors.ts'
@@ -42,7 +42,7 @@ export async function createPublishFunction(command: string, io: Io) {
         'give its path, or add its directory to PATH',
       )
   }
-  const stop = new AbortController()
+  const stop = createChildController(io.interrupts.signal)
   /** Adds one record by running the command. @param say prints a line of the command's output; by default on stderr */
   return async (record: TxtRecord, say = (line: string) => writeLines([line], io)): Promise<string> => {
     const checked = checkName(record.name)
@@ -55,7 +55,6 @@ export async function createPublishFunction(command: string, io: Io) {
     const variables = variablesOf({ ...record, name }, zone, set)
     const end = await io.interrupts.shield(
       async () => {
-        io.interrupts.signal.throwIfAborted()
         stop.signal.throwIfAborted()
         return io.runInShell({
           command,
@@ -63,7 +62,7 @@ export async function createPublishFunction(command: string, io: Io) {
           timeoutMs: TIMEOUT_MS,
           // The prefix keeps a line `error: …` from looking like an error of this program, and CI from obeying `::error::`.
           onLine: (line) => say(`publish: ${line}`),
-          signal: AbortSignal.any([stop.signal, io.interrupts.signal]),
+          signal: stop.signal,
         })
       },
       (signal) => stop.abort(new InterruptedError(signal === 'SIGINT' ? 'SIGINT' : 'SIGTERM')),
