@@ -43,7 +43,7 @@ ${footer(context)}
 `.toString()
 }
 
-/** Renders the head of the report: result, name, record, claim and waiting time. */
+/** Renders the head of the report: result, name, expected record or TXT values, claim and waiting time. */
 function summary(view: ReportView, name: string): Html {
   const { tone, result, expected, claim, wait } = view
   return html`<section class="panel ${tone}" aria-labelledby="name">
@@ -55,7 +55,7 @@ ${wait === undefined ? '' : html`<dt>Waiting</dt><dd>${wait}</dd>`}</dl>
 </section>`
 }
 
-/** Renders the expected record field by field, as the forms of DNS providers ask for it. */
+/** Renders the expected record by the fields of DNS providers' forms: zone and host (without a zone, the name), type, value. */
 function record({ name, zone }: ReportView, expected: string): Html {
   const place =
     zone === null
@@ -70,7 +70,6 @@ function valuesFound({ zone, values }: ReportView): Html {
 <dt>TXT records</dt><dd>${values.length === 0 ? 'none seen' : list(values)}</dd>`
 }
 
-/** Renders the list of findings. */
 function findings({ findings }: ReportView): Html {
   if (findings.length === 0) return html``
   return html`<section class="panel" aria-labelledby="findings"><h2 id="findings">Findings</h2>
@@ -78,7 +77,6 @@ function findings({ findings }: ReportView): Html {
 </section>`
 }
 
-/** Renders one finding with its evidence. */
 function findingItem({ code, severity, tone, message, fix, evidence }: FindingView): Html {
   return html`<li class="${tone}"><h3>${status(tone, capitalize(severity))}</h3>
 <p>${phrase(message)}</p>${comparison(evidence)}
@@ -90,14 +88,14 @@ function findingItem({ code, severity, tone, message, fix, evidence }: FindingVi
 `
 }
 
-/** Renders the expected value above the value found, with the difference marked; nothing unless both are single values. */
+/** Renders a finding's expected value above the value found, with the difference marked; nothing unless both are single values. */
 function comparison({ expected, seen }: Evidence): Html {
   if (typeof expected !== 'string' || typeof seen !== 'string') return html``
   const pieces = diffValues(expected, seen)
   return html`<dl class="compare"><dt>Expected</dt><dd>${pieces.expected.map((piece) => markPiece(piece, 'ins'))}</dd><dt>Found</dt><dd>${pieces.seen.map((piece) => markPiece(piece, 'del'))}</dd></dl>`
 }
 
-/** Renders a piece of a compared value, marked if it differs. */
+/** Renders a piece of a compared value, in an element `as` if it differs: `ins` in the expected value, `del` in the one found. */
 function markPiece(piece: DiffPiece, as: 'ins' | 'del'): Html {
   const text = formatDiffPiece({ ...piece, text: shorten(piece.text, MAX_SHOWN_LENGTH) })
   if (piece.text === '' || !piece.differs) return html`${text}`
@@ -145,11 +143,10 @@ ${values.length === 0 ? '' : list(values)}${facts.length === 0 ? '' : html`<p cl
 `
 }
 
-/** Renders TXT values as a list. */
 const list = (values: readonly string[]): Html =>
   html`<ul class="values">${values.map((value) => html`<li><code>${show(value)}</code></li>`)}</ul>`
 
-/** Renders the footer: the program's version, the resolvers that started the search, and the command that repeats the check. */
+/** Renders the footer: mailclaim's version, the resolvers that were queried first, and the command that repeats the check. */
 function footer({ resolvers, version, command }: ReportContext): Html {
   const started = resolvers.length === 0 ? 'no resolver' : names(resolvers)
   return html`<footer><p>Made by mailclaim ${version}; the search started at ${started}. To repeat: <code>${show(command)}</code>. This file loads nothing and runs nothing.</p></footer>`
@@ -159,7 +156,7 @@ function footer({ resolvers, version, command }: ReportContext): Html {
 const status = (tone: ReportView['tone'], label: string): Html =>
   html`<span class="status"><span class="icon" aria-hidden="true">${TONE_SYMBOLS[tone]}</span> ${label}</span>`
 
-/** Renders a sentence with its facts in `code` elements. */
+/** Renders a message or fix with its facts in `code` elements. */
 function phrase(text: RichText): InsertedValue[] {
   return text.map((part) => (typeof part === 'string' ? part : html`<code>${show(part.value)}</code>`))
 }

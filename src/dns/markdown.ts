@@ -4,7 +4,7 @@ import type { CheckReport, ReportContext } from './report.ts'
 import { type AnswerView, type FindingView, renderDifference, toReportView } from './view.ts'
 import type { RichText } from './words.ts'
 
-/** Maximum width in columns of the lines that mark the difference of two values; wider lines are left out. */
+/** Maximum columns of the comparison of two values; a wider comparison is left out. */
 const MAX_COLUMNS = 300
 
 /**
@@ -39,7 +39,7 @@ export function renderMarkdown(report: CheckReport, context: ReportContext): str
 /** Renders a finding as an item of a numbered list. */
 function findingLines({ code: id, severity, message, fix, evidence }: FindingView, index: number): string[] {
   const difference = renderDifference(evidence, MAX_COLUMNS)
-  // A fence of three backticks suffices: every line of the block starts with a label, so no value can start a line with a fence.
+  // No value can close the block: each line starts with a label or spaces, and a fence must start a line.
   const block = difference.length === 0 ? [] : ['', '```text', ...difference, '```']
   return [
     `${index + 1}. **${severity}** ${code(id)}: ${prose(message)}`,
@@ -64,7 +64,7 @@ function table(rows: readonly AnswerView[]): string[] {
   ]
 }
 
-/** Renders TXT values, one per line of a cell. */
+/** Renders TXT values, one per line of a table's cell; a dash if there are none. */
 const values = (list: readonly string[]): string => list.map(code).join('<br>') || '–'
 
 /**
@@ -74,19 +74,19 @@ const values = (list: readonly string[]): string => list.map(code).join('<br>') 
 const cells = (...row: readonly string[]) =>
   `| ${row.map((cell) => cell.replaceAll('\\|', '\\u{7c}').replaceAll('|', '\\|')).join(' | ')} |`
 
-/** Renders a sentence with its facts in code spans. */
+/** Renders a message or fix with its facts in code spans. */
 function prose(text: RichText): string {
   return text.map((part) => (typeof part === 'string' ? part : code(part.value))).join('')
 }
 
-/** Renders a code span with a fence that is longer than any run of backticks inside (CommonMark section 6.1). */
+/** Renders a code span with a fence that is longer than any run of backticks inside (CommonMark section 6.1), or `(empty)`. */
 function code(value: string): string {
   const clean = sanitizeLine(value)
   if (clean === '') return '(empty)'
   const longest = Math.max(0, ...[...clean.matchAll(/`+/g)].map(([run]) => run.length))
   const fence = '`'.repeat(longest + 1)
-  // CommonMark strips one space from both ends of a code span that isn't only spaces. So add a space to text that would lose its
-  // own, and to text whose backtick would lengthen the fence.
+  // CommonMark strips one space from both ends of a code span that starts and ends with a space. So pad text that starts with a
+  // space, which could get lost, and text that starts or ends with a backtick, which would become part of the fence.
   const padding = /^`|`$|^ .*[^ ]/.test(clean) ? ' ' : ''
   return `${fence}${padding}${clean}${padding}${fence}`
 }

@@ -3,38 +3,39 @@ import { sanitizeLine } from '../terminal/sanitize.ts'
 import type { Delegation, TxtOutcome } from './observations.ts'
 import type { Evidence, FindingCode, Severity, Verdict } from './words.ts'
 
-/** Output of `claims check --json`, which scripts rely on. */
+/** Report of a check as `--json` prints it, on which scripts rely. */
 export interface CheckReportJson {
   name: string
   /** Expected TXT value, untruncated; null if none is expected. */
   expected: string | null
+  /** `unknown` also if no value is expected. */
   verdict: Verdict
   ready: boolean
-  /** Seconds for which caches or slow servers may keep the old state; null if unknown or irrelevant. */
+  /** Seconds for which caches and slow servers may still give the old answer; null if unknown or irrelevant. */
   retry_after_seconds: number | null
   /** Claim that the record belongs to; null if this machine knows none. */
   claim: { status: string } | null
-  /** Zone that holds the name; null if it wasn't found. */
+  /** Zone that contains the name; null if it wasn't found. */
   zone: string | null
   nameservers: NameserverAnswerJson[]
   /** Answers of recursive resolvers. Empty unless the authoritative servers have the record, or none of them can be reached. */
   resolvers: ResolverAnswerJson[]
   /**
-   * Findings in the order of the verdicts that they cause, `fix` first, so the first one explains the report's verdict. With the
+   * Findings by the verdict that they cause, `fix` first, so the first finding explains the report's verdict. Of findings with the
    * same verdict, the most likely cause is first.
    */
   findings: Finding[]
 }
 
-/** Result of a check: the fields of the JSON report, and more for the formats that users read. */
+/** Result of a check: the JSON report, and more for the formats that users read. */
 export interface CheckReport extends CheckReportJson {
   /** Delegations that led to the zone, from the top down. Left out of the JSON. */
   path: readonly Delegation[]
-  /** Why the state of DNS no longer matters, such as a completed claim. Left out of the JSON. */
+  /** Sentence for users that the claim no longer needs its record, because it is accepted or completed. Left out of the JSON. */
   remark?: string
 }
 
-/** A conclusion from the answers, with its message and fix for users, and the facts behind it. */
+/** A conclusion of a check: what is wrong, how to fix it, and the facts from DNS that show it. */
 export interface Finding {
   code: FindingCode
   severity: Severity
@@ -43,7 +44,7 @@ export interface Finding {
   evidence: Evidence
 }
 
-/** Answer of one resolver in the JSON report; times are in milliseconds, TTLs in seconds. */
+/** Answer of one resolver in the JSON report; `ms` is null without an answer, `ttl` (in seconds) without a record. */
 export interface ResolverAnswerJson {
   /** IP address, or URL of a resolver over HTTPS; null if a name server's host has no address. */
   address: string | null
@@ -59,11 +60,11 @@ export interface NameserverAnswerJson extends ResolverAnswerJson {
   host: string
   /** Whether the answer had the AA bit (RFC 1035 section 4.1.1). */
   authoritative: boolean
-  /** Serial of the zone's SOA record at this server; null without one. */
+  /** Serial of the zone's SOA record at this server; null if the server didn't return an SOA record. */
   serial: number | null
 }
 
-/** Dotted paths of the fields of the JSON report, as the help of the commands lists them. */
+/** Dotted paths of the JSON report's fields, for the help of the commands. */
 export const CHECK_REPORT_FIELDS = [
   ...['name', 'expected', 'verdict', 'ready', 'retry_after_seconds', 'claim.status', 'zone'],
   ...'host address outcome authoritative values ttl serial ms'.split(' ').map((key) => `nameservers.${key}`),
@@ -76,20 +77,20 @@ export function toReportJson({ path: _path, remark: _remark, ...report }: CheckR
   return report
 }
 
-/** Circumstances of a check, which Markdown and HTML reports show. */
+/** Circumstances of a check: when, with which version and resolvers. Markdown and HTML reports show them. */
 export interface ReportContext {
   /** Time of the check in milliseconds since 1970. */
   readonly at: number
   readonly version: string
-  /** The configured resolvers, else the system's, in the form that `--resolver` takes, without those of `--public-resolvers`. */
+  /** Configured resolvers, else the system's, as `--resolver` takes them; without those that `--public-resolvers` adds. */
   readonly resolvers: readonly string[]
   /** Command line that repeats the check. */
   readonly command: string
 }
 
 /**
- * Returns the error that ends a command after this report; undefined if the record is ready or no value was expected. The error is
- * `record_not_visible`, exit 8, if the record needs a fix or more time, and `dns_unavailable`, exit 7, if DNS couldn't be queried.
+ * Returns the error with which a command ends after this report; undefined if the record is ready or no value is expected:
+ * `dns_unavailable` (exit 7) if the state of DNS is unknown, otherwise `record_not_visible` (exit 8).
  *
  * @param findingsShown whether the findings have just been printed, so that the error doesn't repeat them
  */

@@ -15,7 +15,7 @@ import {
 } from './view.ts'
 import { capitalize, toPlainText } from './words.ts'
 
-/** Layout of a report in a terminal: colors, and the width in columns. */
+/** Colors of a report in a terminal, and its width in columns. */
 export interface TerminalLayout {
   readonly palette: Palette
   readonly width: number
@@ -32,7 +32,7 @@ export function renderTerminalReport(report: CheckReport, layout: TerminalLayout
   ].join('\n')
 }
 
-/** Renders the name, the expected value and the result. */
+/** Renders the name, and the expected value with the result; without an expected value, the TXT values. */
 function headline(view: ReportView, layout: TerminalLayout): string {
   const { name, zone, expected, title, host, values } = view
   const { palette } = layout
@@ -76,7 +76,7 @@ function tables({ nameservers, resolvers }: ReportView, layout: TerminalLayout):
 /** Maximum number of TXT values listed if no value is expected; the others are only counted. */
 const MAX_LISTED = 20
 
-/** Renders a finding: message, comparison of values, fix. */
+/** Renders a finding: message, comparison of the expected value with the one found, fix. */
 function renderFinding(finding: FindingView, layout: TerminalLayout): string {
   const { palette } = layout
   const paint = palette[finding.tone]

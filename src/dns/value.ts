@@ -15,13 +15,13 @@ const FAULTS = [
   'stale_token',
 ] as const
 
-/** Fault of a TXT value, and the code of the finding that reports it. */
+/** Fault of a TXT value; also the code of the finding that reports the fault. */
 export type ValueFault = (typeof FAULTS)[number]
 
-/** A fault, with the values at the name that show it. */
+/** The most specific fault of the TXT values at a name, and the values that have it. */
 export interface ValueExplanation {
   readonly fault: ValueFault
-  /** The wrong values: a single one or, for `split_records`, the parts in order. */
+  /** The wrong value as users see it or, for `split_records`, the parts in the order in which they make the expected value. */
   readonly seen: readonly string[]
 }
 
@@ -29,25 +29,24 @@ export interface ValueExplanation {
 const INVISIBLE = /[\p{White_Space}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu
 /** Straight and typographic quotation marks, and the backslashes with which some providers escape them. */
 const QUOTES = /["'`´“”„‟‘’‚‛«»‹›＂＇\\]/g
-/** Form of a service's verification value: one prefix and one token of at least 8 characters. */
-const PREFIX_AND_TOKEN = /^[\w.-]+=[\w+/~.-]{8,}=*$/
+/** Form of a value in DNS that is probably some service's verification value: a prefix and a token of at least 8 characters. */
+const TOKEN_LIKE = /^[\w.-]+=[\w+/~.-]{8,}=*$/
 /**
- * Form of a value that this program accepts: one prefix and one token, but no policy such as SPF's (`v=`). Tokens are base64,
- * hexadecimal or UUIDs, so no character has a meaning in a shell.
+ * Form of an expected value, `prefix=token`, but no policy such as SPF's (`v=`). Tokens are base64, hexadecimal or UUIDs, so no
+ * character has a meaning in a shell.
  */
-const COMPLETE = /^(?!v=)[a-z0-9][\w.-]*=[\w+/-]+={0,2}$/i
+const PREFIX_AND_TOKEN = /^(?!v=)[a-z0-9][\w.-]*=[\w+/-]+={0,2}$/i
 
 /**
  * Maximum bytes of a TXT value: RDATA has at most 65,535 bytes, with a length byte for each character-string of 255 (RFC 1035
  * sections 3.2.1 and 3.3.14).
  */
 const MAX_VALUE_BYTES = 65_279
-/** Maximum bytes of a value that is compared: real values are far shorter, but a hostile server can send 64 KB. */
+/** Maximum bytes of a compared value; longer ones are ignored. Real values are far shorter, but a hostile server can send 64 KB. */
 const MAX_COMPARED_BYTES = 4096
-/** Maximum number of values that are compared: real names have a few, but a hostile server can send thousands. */
+/** Maximum number of values compared; others are ignored. Real names have a few, but a hostile server can send thousands. */
 const MAX_COMPARED_VALUES = 1000
 
-/** Removes invisible characters from a text. */
 const stripInvisible = (text: string): string => text.replace(INVISIBLE, '')
 /** Removes quotation marks, backslashes and invisible characters from a text. */
 const stripQuotes = (text: string): string => stripInvisible(text).replace(QUOTES, '')
@@ -55,7 +54,7 @@ const stripQuotes = (text: string): string => stripInvisible(text).replace(QUOTE
 /**
  * Returns the most specific fault of the values at a name; undefined if none of the values resembles the expected one.
  *
- * @param isGiven whether a user typed the expected value, and might have truncated it while copying
+ * @param isGiven whether the expected value is a user's `--value`, which might have been truncated when copied
  */
 export function explainValues(
   expected: string,
@@ -74,8 +73,10 @@ export function explainValues(
 }
 
 /**
- * Returns the fault of one value, found by undoing one change after the other until the value equals the expected one. Undefined
- * for the expected value itself, and for an unrelated value (SPF, another service's proof).
+ * Returns the fault of one value. Small changes are tested before large ones, and the first that explains the value is returned.
+ * Undefined for the expected value itself, an unrelated value (SPF, another service's proof), and an empty expected value.
+ *
+ * @param isGiven as in `explainValues`
  */
 export function findFault(expected: string, value: TxtValue, isGiven = false): ValueFault | undefined {
   const seen = decodeValue(value.bytes)
@@ -111,7 +112,7 @@ function shownValue(expected: string, { bytes, strings }: TxtValue): string {
     : decodeValue(bytes)
 }
 
-/** Splits a value at its first `=` into prefix and token; both undefined for another form, such as base64 with its padding. */
+/** Splits a value at its first `=` into prefix and token; both undefined without a token behind it, as in padded base64. */
 function splitAtEquals(value: string): { prefix?: string | undefined; token?: string | undefined } {
   const parts = /^([^=]+)=(.*[^=].*)$/s.exec(value)
   return parts === null ? {} : { prefix: parts[1], token: parts[2] }
@@ -125,13 +126,14 @@ function holdsWhole(text: string, wanted: string): boolean {
   return rests.some((rest) => !/^(?:[\w+/~-]+={0,2}|={1,2})(?![\w+/~=.-])/.test(rest))
 }
 
-/** Whether `text` is a complete value that starts with `wanted`, or ends with `wanted` after a separator. */
+/** Whether `text` has the form `prefix=token`, and starts with `wanted`, or ends with `wanted` after a separator. */
 const isPartOf = (text: string, wanted: string): boolean =>
   isPrefixAndToken(text) &&
   (text.startsWith(wanted) || (/[\W_]$/.test(text.slice(0, -wanted.length)) && text.endsWith(wanted)))
 
 /**
- * Whether `text` is a truncated copy of a value with at least `least` characters: its start, its end, or both around an ellipsis.
+ * Whether `text` is a truncated copy of `whole`: its start, its end, or both around an ellipsis. At least `least` characters and a
+ * quarter of `whole` must be left.
  */
 function isCut(whole: string, text: string, least: number): boolean {
   const [start = '', end] = text.split(/[[(<]?(?:…|\.{2,})[\])>]?/)
@@ -142,8 +144,8 @@ function isCut(whole: string, text: string, least: number): boolean {
 }
 
 /**
- * Whether one value is a mistyped copy of the other: they differ in a few adjacent characters, while two tokens of one service
- * differ in more.
+ * Whether one value is a mistyped copy of the other: apart from case and Unicode variants, they differ in at most three adjacent
+ * characters. Two tokens of one service differ in more.
  */
 function isMistyped(wanted: string, seen: string, token: string): boolean {
   if (Math.abs(wanted.length - seen.length) > 8) return false
@@ -163,7 +165,7 @@ function commonEnds(a: readonly string[], b: readonly string[]): { start: number
   return { start, end }
 }
 
-/** Finds at least two TXT values that make the expected one when joined in the returned order; undefined if there are none. */
+/** Finds two or more TXT values that make the expected one when joined in the returned order; undefined if there are none. */
 function splitRecords(expected: string, seen: readonly string[]): string[] | undefined {
   const left = seen.filter((part) => part !== '').toSorted((a, b) => b.length - a.length)
   const parts: string[] = []
@@ -176,17 +178,17 @@ function splitRecords(expected: string, seen: readonly string[]): string[] | und
 }
 
 /**
- * Whether a value looks like a service's verification value: one prefix and one token, apart from quotation marks and invisible
- * characters.
+ * Whether a value looks like some service's verification value: a prefix and a token of at least 8 characters, apart from quotation
+ * marks and invisible characters.
  */
 export function looksLikeToken(value: string): boolean {
   const words = value.replace(QUOTES, '').replace(INVISIBLE, (character) => (character === ' ' ? ' ' : ''))
-  return PREFIX_AND_TOKEN.test(words.trim())
+  return TOKEN_LIKE.test(words.trim())
 }
 
 /**
- * Returns the fault that a service's verification value shows even if no value is expected; undefined for other values, and
- * without such a fault.
+ * Returns the fault of a verification value that is evident without an expected value. Undefined if there is none, or if the value
+ * doesn't look like a verification value.
  */
 export function findFormatFault(value: string): 'quoted' | 'whitespace' | undefined {
   if (!looksLikeToken(value)) return undefined
@@ -194,13 +196,13 @@ export function findFormatFault(value: string): 'quoted' | 'whitespace' | undefi
   return stripQuotes(value) === value ? undefined : 'quoted'
 }
 
-/** Whether a value is one prefix and one token, so that it may be added to DNS, checked there, and passed to a command. */
+/** Whether a value has the form `prefix=token`, so that it may be expected in DNS, and passed to the user's publish command. */
 export const isPrefixAndToken = (value: string): boolean =>
-  value.length <= MAX_VALUE_BYTES && COMPLETE.test(value)
+  value.length <= MAX_VALUE_BYTES && PREFIX_AND_TOKEN.test(value)
 
 /**
- * Reads a value that a user typed, without surrounding spaces and quotation marks. Returns undefined unless it is one prefix and
- * one token: compared with a mangled value, a correct record would be reported as wrong.
+ * Parses a value that a user typed: removes surrounding spaces and quotation marks. Returns undefined unless `prefix=token` is
+ * left: compared with a mangled value, a correct record would be reported as wrong.
  */
 export function parseGivenValue(given: string): string | undefined {
   const around = `(?:${QUOTES.source}|${INVISIBLE.source})+`
@@ -208,15 +210,15 @@ export function parseGivenValue(given: string): string | undefined {
   return isPrefixAndToken(value) ? value : undefined
 }
 
-/** Part of a value in a comparison: equal in both values, or different. */
+/** Part of a value in a comparison of two values; `differs` if the other value lacks this part. */
 export interface DiffPiece {
   readonly text: string
   readonly differs: boolean
 }
 
 /**
- * Splits both values into three pieces, the middle one with the difference. If the value found contains the expected one, the outer
- * pieces differ instead.
+ * Splits two values into three pieces each: the common start, the difference, the common end. If the value found contains the
+ * expected one, the outer pieces are the difference instead, and the middle piece is common.
  */
 export function diffValues(expected: string, seen: string): { expected: DiffPiece[]; seen: DiffPiece[] } {
   const [wanted, got] = [Array.from(expected), Array.from(seen)]
@@ -234,7 +236,7 @@ export function diffValues(expected: string, seen: string): { expected: DiffPiec
   }
 }
 
-/** Formats a piece for one line, with invisible characters in a difference as `␣` or `\u{200b}`. */
+/** Escapes a piece for one line of output. In a difference, spaces become `␣`, and other kinds of spaces `\u{a0}`. */
 export function formatDiffPiece({ text, differs }: DiffPiece): string {
   if (!differs) return sanitizeLine(text)
   return sanitizeLine(text.replace(/ /g, '␣').replace(/\p{Zs}/gu, escapeCodePoint))

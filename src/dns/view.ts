@@ -13,7 +13,6 @@ export const TONE_SYMBOLS = { good: '✓', bad: '✗', warning: '!', faint: 'i' 
 /** Appearance of a result: good, bad, a warning, or neutral (`faint`). */
 export type Tone = keyof typeof TONE_SYMBOLS
 
-/** Text and tone of each verdict. */
 const VERDICTS: Readonly<Record<Verdict, readonly [result: string, tone: Tone]>> = {
   ready: ['ready: the record is visible everywhere', 'good'],
   ready_with_warning: ['ready, with a warning', 'warning'],
@@ -22,14 +21,13 @@ const VERDICTS: Readonly<Record<Verdict, readonly [result: string, tone: Tone]>>
   unknown: ['unknown: this says nothing about the record', 'bad'],
 }
 
-/** A report with the texts and tones that users see. */
+/** A report prepared for users: with the texts and tones that every output format shows. */
 export type ReportView = ReturnType<typeof toReportView>
-/** A finding with its message and fix as texts, and its tone. */
+/** A finding of a `ReportView`: message and fix as rich text, and a tone. */
 export type FindingView = ReportView['findings'][number]
-/** A server's answer with its label and tone. */
+/** One server's answer of a `ReportView`, with a label and a tone. */
 export type AnswerView = ReturnType<typeof viewAnswer>
 
-/** Prepares a report for users: the texts and tones that every format shows. */
 export function toReportView(report: CheckReport) {
   const { name, expected, nameservers, resolvers, findings } = report
   const isListing =
@@ -50,7 +48,7 @@ export function toReportView(report: CheckReport) {
      * which data exists.
      */
     isListing,
-    /** Result of the check in a few words. */
+    /** Result in a few words: that of the verdict, unless the claim no longer needs its record. */
     result: report.remark !== undefined ? 'ready: the claim no longer needs its record' : result,
     tone,
     /** DNS provider of the zone, by the names of its servers; null if unknown. */
@@ -75,11 +73,11 @@ function viewAnswer(answer: NameserverAnswerJson | ResolverAnswerJson, { expecte
   const isAny = expected === null && isConclusive(outcome)
   const tone: Tone = outcome === 'match' ? 'good' : outcome === 'not_checked' || isAny ? 'faint' : 'bad'
   return {
-    /** Default for resolvers, which have no host name and no serial; a name server's answer overwrites both. */
+    /** Defaults of `host` and `serial` for resolvers, which have neither; a name server's answer overwrites both. */
     host: null,
     serial: null,
     ...answer,
-    // "Other value" makes no sense without an expected value, so label the answer as found.
+    // Without an expected value, the label "other value" would make no sense, so use that of `match`: "found".
     label: OUTCOME_LABELS[expected === null && outcome === 'mismatch' ? 'match' : outcome],
     tone,
     values: [
@@ -89,8 +87,8 @@ function viewAnswer(answer: NameserverAnswerJson | ResolverAnswerJson, { expecte
 }
 
 /**
- * Returns how long to wait, as a sentence without a full stop; undefined if waiting doesn't help. After a fix, caches matter only
- * if the name had a value or a CNAME before: a record that never existed has hardly been queried.
+ * Returns how long to wait, as a sentence without a full stop; undefined if that is unknown, or waiting doesn't help. After a fix,
+ * caches matter only if the name had a value or a CNAME before: a record that never existed has hardly been queried.
  */
 function waitingTime(report: CheckReport): string | undefined {
   const { verdict, retry_after_seconds: seconds, nameservers } = report
@@ -102,8 +100,8 @@ function waitingTime(report: CheckReport): string | undefined {
 }
 
 /**
- * Returns three lines: the expected value, the value found, and carets below the difference. Empty unless both are single values
- * that fit into `width` columns.
+ * Renders a finding's evidence in three lines: the expected value, the value found, and carets below the difference. Returns no
+ * lines unless both are single values, and the lines fit into `width` columns.
  */
 export function renderDifference(
   { expected, seen }: Evidence,

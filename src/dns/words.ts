@@ -1,28 +1,28 @@
 import { domainToUnicode } from 'node:url'
 import { formatDuration } from '../terminal/time.ts'
 
-/** Verdict of a report, as in its JSON. */
+/** Verdict of a check, as in the JSON report. With `ready` and `ready_with_warning`, the record is visible. */
 export type Verdict = 'ready' | 'ready_with_warning' | 'wait' | 'fix' | 'unknown'
 /** Severity of a finding, as in the JSON report. */
 export type Severity = 'error' | 'warning'
 
 /**
- * Texts of a finding code. `{fact}` or `{fact:kind}` stands for a fact of the finding; text in brackets is left out if one of its
- * facts is null.
+ * Templates of a finding code. `{fact}` or `{fact:kind}` stands for a fact of the finding; a part in brackets is left out if one of
+ * its facts is null or undefined.
  */
-interface Words {
+interface Templates {
   /** Description of the problem, in one line that starts in lower case and ends without a full stop. */
   readonly message: string
   /** Instruction for the user, in one line that starts in lower case and ends without a full stop. */
   readonly fix: string
 }
-type Table = Readonly<Record<string, Words>>
+type Table = Readonly<Record<string, Templates>>
 
 /** Part of a fix: the zone of the record, if known. */
 const ZONE = '[ in the zone {zone:name}]'
-/** Fix for a wrong value that has to be replaced. */
+/** Fix for a record at the right name with a wrong value. */
 const CORRECT = `correct the value of that record[ on {copies}], at the host {host}${ZONE}: {expected}`
-/** Part of a fix: the right value, if the value at the wrong name has a fault as well. */
+/** Part of the fix for a record at a wrong name: the right value, if the record's value is wrong as well. */
 const VALUE = '[, and as its value {value}]'
 /**
  * Appended to messages which say that no name server gave a usable answer: the TXT values at resolvers, if any, and how long
@@ -109,7 +109,7 @@ const MISTAKES = {
   },
 } as const satisfies Table
 
-/** Findings after which the state of the record is unknown (verdict `unknown`). */
+/** Findings that leave the state of the record unknown (verdict `unknown`). */
 const UNKNOWNS = {
   given_value_cut: {
     message:
@@ -134,7 +134,7 @@ const UNKNOWNS = {
   },
 } as const satisfies Table
 
-/** Findings that pass without a fix (verdict `wait`). */
+/** Findings that resolve with time, without a fix (verdict `wait`). */
 const WAITS = {
   partial_propagation: {
     message:
@@ -147,7 +147,7 @@ const WAITS = {
   },
 } as const satisfies Table
 
-/** Problems beside a visible record (verdict `ready_with_warning`). */
+/** Problems in spite of which the record counts as visible (verdict `ready_with_warning`). */
 const WARNINGS = {
   resolver_only: {
     message: 'from here, only resolvers show the record, and no name server: {resolvers}',
@@ -168,14 +168,15 @@ const WARNINGS = {
 } as const satisfies Table
 
 /**
- * Texts of all finding codes. A new code needs two real incidents; a special case is a fact in the evidence of an existing code.
+ * Message and fix templates of all finding codes. Add a code only after two real incidents; report a special case as a fact in the
+ * evidence of an existing code.
  */
 export const FINDING_TEXTS = { ...MISTAKES, ...UNKNOWNS, ...WAITS, ...WARNINGS } as const
 
-/** Code of a finding; part of the JSON report, so scripts rely on it. */
+/** Code of a finding in the JSON report, on which scripts rely. */
 export type FindingCode = keyof typeof FINDING_TEXTS
 
-/** Verdicts with the codes that cause them, in the order in which findings are sorted. */
+/** Verdicts with the finding codes that cause them, in the order in which findings are sorted: the most severe first. */
 const VERDICTS: readonly (readonly [verdict: Verdict, words: Table])[] = [
   ['fix', MISTAKES],
   ['unknown', UNKNOWNS],
@@ -185,12 +186,12 @@ const VERDICTS: readonly (readonly [verdict: Verdict, words: Table])[] = [
 
 /** Returns the rank of the verdict that a code causes: 0 for `fix`, the most severe. */
 export const verdictRankOf = (code: FindingCode): number => VERDICTS.findIndex(([, words]) => code in words)
-/** Returns the verdict of a report whose first finding has this code. */
+/** Returns the verdict that a finding with this code causes. */
 export const verdictOf = (code: FindingCode): Verdict => VERDICTS[verdictRankOf(code)]?.[0] ?? 'fix'
-/** Returns the severity of a code: `warning` if the finding passes without a fix or does no harm. */
+/** Returns the severity of a code: `error` for the verdicts `fix` and `unknown`, otherwise `warning`. */
 export const severityOf = (code: FindingCode): Severity => (verdictRankOf(code) < 2 ? 'error' : 'warning')
 
-/** Texts for facts of the kind `words`, which stand for a clause of a message. */
+/** Clauses of messages, by the value of a fact of the kind `words`. */
 const REASONS: Readonly<Record<string, string>> = {
   no_key: 'the registry has a DS record, but the zone has no key',
   wrong_ds: "the DS record at the registry matches none of the zone's keys",
@@ -212,7 +213,7 @@ const REASONS: Readonly<Record<string, string>> = {
 const CHANGE_DS =
   'first remove the DS record {holder:place}, or replace it with that of the present DNS provider'
 
-/** Texts for facts of the kind `remedy`, which stand for a fix or the end of one. */
+/** Fixes and ends of fixes, by the value of a fact of the kind `remedy`. */
 const REMEDIES: Readonly<Record<string, string>> = {
   active: `add a TXT record${ZONE}[ at {provider}][, in the panel with the name servers {in_charge}], beside any others: host {host}, value {expected}`,
   parked:
@@ -245,32 +246,32 @@ export interface ServerFact {
 
 /** A fact of a finding, as a JSON value. */
 export type Fact = string | number | null | ServerFact | readonly Fact[]
-/** Facts of a finding: its evidence in the JSON report, and the source of its texts. */
+/** Facts of a finding by name: its `evidence` in the JSON report, with which its templates are filled. */
 export type Evidence = Readonly<Record<string, Fact>>
 
-/** A fact inside a text. A fact can have any characters, so each output format escapes it in its own way. */
+/** A fact within a message or fix, as text. DNS and users supply it, so each output format has to escape it. */
 export interface FormattedFact {
   readonly value: string
   /**
-   * Whether to quote the fact, as for TXT values, whose leading and trailing spaces matter. Values at the end of a fix aren't
-   * quoted, so that they can be copied.
+   * Whether plain text has quotation marks around the fact: for TXT values in messages, whose leading and trailing spaces matter.
+   * Values in fixes have none, so that they can be copied.
    */
   readonly isQuoted?: boolean
 }
-/** A sentence as plain strings and facts, so that each format can mark the facts. */
+/** A message or fix in pieces: our own words as strings, and facts, which each output format escapes and marks in its own way. */
 export type RichText = readonly (string | FormattedFact)[]
 
 /** Maximum number of characters shown of a fact. Real values have fewer than a hundred, but a hostile server can send 64 KB. */
 const MAX_VALUE_LENGTH = 300
-/** Maximum number of list items in a message; the evidence has all of them. */
+/** Maximum number of a list fact's items in a message; the evidence has all of them. */
 const MAX_LISTED = 6
-/** Maximum number of name servers or TXT values in a message, which are longer than other items. */
+/** Maximum number of a list fact's items in a message if they are long: name servers or TXT values. */
 const MAX_LONG_LISTED = 2
 
 /**
- * Fills facts into a text of the tables above.
+ * Fills facts into a template of the tables above.
  *
- * @throws Error if a fact outside brackets is undefined
+ * @throws Error for a placeholder outside of brackets without a fact, and for a reason or remedy that its table doesn't have
  */
 export function fillTemplate(words: string, facts: Evidence): RichText {
   return words.split(/\[([^\]]*)\]/).flatMap((part, index) => {
@@ -282,22 +283,24 @@ export function fillTemplate(words: string, facts: Evidence): RichText {
       if (at % 3 !== 1) return at % 3 === 2 || piece === '' ? [] : [piece]
       const fact = facts[piece]
       if (fact === undefined) throw new Error(`no {${piece}} for: ${words}`)
-      return factText(fact, pieces[at + 1], facts)
+      return formatFact(fact, pieces[at + 1], facts)
     })
   })
 }
 
 /**
  * Formats a fact by its kind: `duration` (from seconds), `quoted` (TXT values), `count` (of a list), `name` (domain name),
- * `place` (holder of a delegation), `words` or `remedy` (key of the tables above). Without a kind, formats it as plain text.
+ * `place` (zone that holds a delegation; null for the registrar), `words` or `remedy` (key of `REASONS` or `REMEDIES`). Without a
+ * kind, formats text, numbers, servers and lists; null is `unknown`.
  */
-function factText(fact: Fact, kind: string | undefined, facts: Evidence): RichText {
+function formatFact(fact: Fact, kind: string | undefined, facts: Evidence): RichText {
   if (kind === 'duration') return [formatDuration(Number(fact))]
-  if (kind === 'words') return fillTemplate(REASONS[String(fact)] ?? '', facts)
-  if (kind === 'remedy') return fillTemplate(REMEDIES[String(fact)] ?? '', facts)
+  // For an unknown key, fill a placeholder that has no fact, so that `fillTemplate` throws.
+  if (kind === 'words') return fillTemplate(REASONS[String(fact)] ?? `{${fact}}`, facts)
+  if (kind === 'remedy') return fillTemplate(REMEDIES[String(fact)] ?? `{${fact}}`, facts)
   if (kind === 'place')
     return fact === null ? ['at the registrar'] : ['in the zone ', { value: String(fact) }]
-  if (kind === 'name' && typeof fact === 'string') return [{ value: shorten(writtenName(fact)) }]
+  if (kind === 'name' && typeof fact === 'string') return [{ value: shorten(formatName(fact)) }]
   if (fact === null || typeof fact !== 'object') {
     const value = shorten(String(fact ?? 'unknown'))
     return [{ value, isQuoted: kind === 'quoted' && !value.startsWith('"') }]
@@ -305,52 +308,49 @@ function factText(fact: Fact, kind: string | undefined, facts: Evidence): RichTe
   if (!isList(fact)) return [{ value: fact.address === null ? fact.host : `${fact.host} (${fact.address})` }]
   if (fact.length === 0) return ['none']
   if (kind === 'count') return [String(fact.length)]
-  const all = eachHostOnce(fact)
+  const all = mergeAddresses(fact)
   const most = kind === 'quoted' || fact.some(isServer) ? MAX_LONG_LISTED : MAX_LISTED
-  const listed = all.slice(0, most).flatMap((one) => [', ', ...factText(one, kind, facts)])
+  const listed = all.slice(0, most).flatMap((one) => [', ', ...formatFact(one, kind, facts)])
   return [...listed.slice(1), ...(all.length > most ? [` and ${all.length - most} more`] : [])]
 }
 
-/** Whether a fact is a list. */
 const isList = (fact: ServerFact | readonly Fact[]): fact is readonly Fact[] => Array.isArray(fact)
-/** Whether a fact is a name server. */
 const isServer = (fact: Fact): fact is ServerFact =>
   fact !== null && typeof fact === 'object' && !isList(fact)
 
 /** Replaces the entries of a name server that is listed with several addresses by one entry, its host name. */
-function eachHostOnce(facts: readonly Fact[]): readonly Fact[] {
+function mergeAddresses(facts: readonly Fact[]): readonly Fact[] {
   const hosts = facts.flatMap((fact) => (isServer(fact) ? fact.host : []))
   const isRepeated = (host: string) => hosts.indexOf(host) !== hosts.lastIndexOf(host)
   return [...new Set(facts.map((fact) => (isServer(fact) && isRepeated(fact.host) ? fact.host : fact)))]
 }
 
-/** Returns a text as one plain line, for terminals, scripts and errors. */
+/** Joins the pieces of a text for terminals, JSON and errors. Facts aren't escaped. */
 export const toPlainText = (text: RichText): string =>
   text
     .map((part) => (typeof part === 'string' ? part : part.isQuoted ? `"${part.value}"` : part.value))
     .join('')
 
-/** Capitalizes a text that starts with our own words, but not one that starts with a fact. */
+/** Capitalizes the first letter of a text, unless the text starts with a fact such as a domain name. */
 export function capitalizeText([first = '', ...rest]: RichText): RichText {
   return typeof first === 'string' ? [capitalize(first), ...rest] : [first, ...rest]
 }
 
-/** Returns the words with a capital first letter. */
 export const capitalize = (words: string): string => words.charAt(0).toUpperCase() + words.slice(1)
 
-/** Returns the beginning of a text, with an ellipsis, if it is longer than `length` characters. */
+/** Cuts a text that is longer than `length` characters to that length, including the ellipsis at its end. */
 export function shorten(text: string, length = MAX_VALUE_LENGTH): string {
   return text.length > length ? `${text.slice(0, length - 1)}…` : text
 }
 
-/** A label in Latin, East Asian or Indian letters only, which can't be mistaken for another label (homograph). */
+/** A label in Latin letters only, or in East Asian, Thai or Devanagari letters only: none of them is a homograph of another. */
 const PLAIN_LABEL =
   /^(?:[a-z\d\u00df-\u024f_*-]+|[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Hang}\p{sc=Thai}\p{sc=Deva}ー\d-]+)$/u
-/** A name entirely in Cyrillic or in Greek letters, including the top-level domain, so that it doesn't look like a Latin name. */
+/** A name entirely in Cyrillic or entirely in Greek letters. With a Latin top-level domain, it could be a homograph. */
 const ONE_SCRIPT = /^(?:[\p{sc=Cyrl}\d.-]+|[\p{sc=Grek}\d.-]+)$/u
 
-/** Formats a name in U-labels (RFC 5890 section 2.3.2.1), or in A-labels if it could be mistaken for another name. */
-function writtenName(name: string): string {
+/** Formats a name in U-labels (RFC 5890 section 2.3.2.1), or in A-labels if it could be a homograph of another name. */
+function formatName(name: string): string {
   const unicode = domainToUnicode(name)
   const isPlain = ONE_SCRIPT.test(unicode) || unicode.split('.').every((label) => PLAIN_LABEL.test(label))
   return isPlain ? unicode : name

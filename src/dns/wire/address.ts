@@ -4,19 +4,19 @@ import type { DnsServerAddress } from '../../context.ts'
 export const DNS_PORT = 53
 
 /**
- * A recursive resolver: a URL for DNS over HTTPS (RFC 8484), or an address for UDP and TCP, with `https` as fallback if neither
- * works.
+ * A recursive resolver: a URL for DNS over HTTPS (RFC 8484), or an address for UDP and TCP, with `https` as fallback if UDP brings
+ * no answer.
  */
 export type Resolver = URL | (DnsServerAddress & { readonly https?: URL })
 
-/** Public resolvers that anybody may use. */
+/** Resolvers that `--public-resolvers` adds: Cloudflare, Google and Quad9. */
 export const PUBLIC_RESOLVERS: readonly Resolver[] = [
   ['1.1.1.1', 'cloudflare-dns.com'],
   ['8.8.8.8', 'dns.google'],
   ['9.9.9.9', 'dns.quad9.net'],
 ].map(([address = '', host]) => ({ address, port: DNS_PORT, https: new URL(`https://${host}/dns-query`) }))
 
-/** Formats a resolver as `--resolver` takes it, without the default port. */
+/** Formats a resolver as `--resolver` takes it; a port only if it isn't 53. */
 export function formatResolver(resolver: Resolver): string {
   if (resolver instanceof URL) return resolver.href
   const { address, port } = resolver
@@ -24,29 +24,32 @@ export function formatResolver(resolver: Resolver): string {
   return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
 }
 
-/** Returns the canonical spelling of an IP address (RFC 5952), so that a server with two spellings is queried once. */
+/**
+ * Returns the canonical spelling of an IPv6 address (RFC 5952), so that a server with two spellings is queried once. Any other text
+ * is returned unchanged, and so is an address with a scope (`%eth0`).
+ */
 export function canonicalizeAddress(address: string): string {
   if (isIP(address) !== 6 || address.includes('%')) return address
   return new URL(`http://[${address}]/`).hostname.slice(1, -1)
 }
 
-/** Whether an address is an IPv6 address; false for null. */
+/** Whether a server's address is an IPv6 address; false if the server has none. */
 export const hasIpv6 = ({ address }: { readonly address: string | null }): boolean =>
   address?.includes(':') === true
 
 /** Private addresses: RFC 1918, carrier-grade NAT (RFC 6598), and IPv6 unique local addresses (RFC 4193). */
 const PRIVATE = /^(?:10|192\.168|172\.(?:1[6-9]|2\d|3[01])|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7]))\.|^f[cd]/
 
-/** Whether an address belongs to a private network. */
+/** Whether an address belongs to a private network; loopback and link-local addresses don't, and neither does null. */
 export const isPrivateAddress = (address: string | null): boolean => address !== null && PRIVATE.test(address)
 
-/** Addresses of the machine itself (RFC 1122 section 3.2.1.3), which DNS filters also give for blocked names. */
-const OWN = /^(?:0|127)\.|^::1?$/
+/** Unspecified and loopback addresses (RFC 1122 section 3.2.1.3), which DNS filters return for blocked names. */
+const THIS_HOST = /^(?:0|127)\.|^::1?$/
 
 /**
- * Whether an address can be a name server's: never the unspecified address, and a loopback address only with a port other than
- * 53, for private DNS.
+ * Whether an address can be a name server's: never the unspecified address, and a loopback address only if the setting
+ * `authoritative_port` isn't 53, as with test servers on this machine.
  */
 export function canBeServerAddress({ address, port }: DnsServerAddress): boolean {
-  return address !== '0.0.0.0' && address !== '::' && (port !== DNS_PORT || !OWN.test(address))
+  return address !== '0.0.0.0' && address !== '::' && (port !== DNS_PORT || !THIS_HOST.test(address))
 }

@@ -5,18 +5,18 @@ import type { Resolver } from './address.ts'
 import { exchangeOverHttps } from './https.ts'
 import { type DnsMessage, type DnsQuestion, decodeResponse, encodeQuery } from './message.ts'
 
-/** Transports of DNS queries: UDP, TCP and HTTPS. */
+/** Transports of DNS queries, UDP, TCP and HTTPS, and the system's resolvers. */
 export interface DnsTransports extends DnsNetwork {
   https(exchange: DnsExchange<URL>): Promise<Uint8Array>
 }
 
-/** Effects that DNS queries need. */
+/** Effects of DNS queries: clock, random numbers, network; `signal` aborts the queries. */
 export interface DnsEffects extends Pick<Context, 'clock' | 'random'> {
   readonly dns: DnsTransports
   readonly signal: AbortSignal
 }
 
-/** Returns the effects of DNS queries, from a command's context. */
+/** Picks the effects of DNS queries from a context, with DNS over HTTPS; an interrupt such as Ctrl-C aborts the queries. */
 export function toDnsEffects(
   context: Pick<Context, 'clock' | 'random' | 'dns' | 'http' | 'interrupts'>,
 ): DnsEffects {
@@ -31,45 +31,44 @@ export function toDnsEffects(
  */
 export function createChildController(parent: AbortSignal): AbortController {
   const child = new AbortController()
-  // Disable the warning about many listeners: any number of queries and waits follow this signal.
+  // Disable Node's warning about more than 10 listeners: any number of queries and waits listen to this signal.
   setMaxListeners(0, child.signal)
   const follow = () => child.abort(parent.reason)
-  // Remove the listener explicitly. With the listener option `signal`, Node keeps only the newest removal, and loses the others at
-  // garbage collection.
+  // Remove the listener explicitly: with the option `signal` of `addEventListener`, Node keeps only the newest removal, and loses
+  // the others at garbage collection.
   child.signal.addEventListener('abort', () => parent.removeEventListener('abort', follow))
   parent.addEventListener('abort', follow)
   if (parent.aborted) follow()
   return child
 }
 
-/** Result of one question to one server; `ms`: milliseconds from the first datagram to the answer. */
+/** Result of one question to one server; `ms`: milliseconds from the first attempt to the result. */
 export type QueryResult =
-  /** A message with the TC bit lacks records, because TCP didn't deliver the rest. */
+  /** A response with any rcode. With the TC bit, `message` lacks records, because TCP didn't deliver them either. */
   | { readonly kind: 'answer'; readonly message: DnsMessage; readonly ms: number }
-  /** `reason`: message for users, set if the resolver is queried over HTTPS only. */
+  /** No usable response. `reason`: message for users, set only if the server is queried over HTTPS alone. */
   | { readonly kind: DnsTransportError['kind']; readonly ms: number; readonly reason?: string }
 
-/** EDNS buffer size that avoids fragmentation on practically every path (DNS flag day 2020). */
+/** EDNS buffer size in bytes that avoids fragmentation on practically every path (DNS flag day 2020). */
 const UDP_SIZE = 1232
 /**
- * EDNS buffer size for an answer that exceeds 1,232 bytes and can't be fetched over TCP: fragments often pass (RFC 6891 section
- * 6.2.5).
+ * EDNS buffer size in bytes for a response that exceeds 1,232 bytes and can't be fetched over TCP: fragments often pass (RFC 6891
+ * section 6.2.5).
  */
 const FRAGMENTED_SIZE = 4096
 /**
- * Milliseconds without an answer before the next transport is tried, at most half of the remaining time. The previous transport
- * keeps listening.
+ * Milliseconds without a response over UDP before HTTPS or TCP is tried as well, but at most half of the remaining time; `tcp` also
+ * without a response over TCP before a larger UDP buffer is.
  */
 const RETRY_AFTER_MS = { https: 500, tcp: 2000 }
-/** Rcodes of servers that don't support EDNS (RFC 6891 section 7). */
+/** Rcodes with which a server rejects EDNS (RFC 6891 section 7). */
 const REJECTS_EDNS: readonly string[] = ['FORMERR', 'NOTIMP', 'BADVERS']
 
 /**
- * Sends one question to one server over UDP with EDNS. Falls back to TCP if there is no answer or a truncated one; to UDP with a
- * larger buffer if TCP doesn't deliver a truncated answer; to a query without EDNS if the server rejects EDNS. HTTPS is used first
- * for a URL, and as a fallback for an address with `https`.
+ * Sends one question to one server. A URL is queried over HTTPS only, an address over UDP with EDNS, with these fallbacks: `https`
+ * or TCP without a response; TCP for a truncated response, then UDP with a larger buffer; no EDNS if the server rejects it.
  *
- * Silence, refusals and malformed answers are results. Rejects only with the abort reason of `effects.signal`.
+ * Silence, refusals and malformed responses are results. Rejects only with the abort reason of `effects.signal`.
  */
 export async function sendQuery(
   server: Resolver,
@@ -81,7 +80,7 @@ export async function sendQuery(
   const { clock } = effects
   const start = clock.monotonic()
   const elapsed = () => Math.round(clock.monotonic() - start)
-  // Cancels the transports that are still waiting when an answer arrives.
+  // Aborted at the end, to cancel the transports that are still waiting for a response.
   const controller = createChildController(effects.signal)
   const { signal } = controller
   const sending = { ...effects, signal }
@@ -103,7 +102,7 @@ export async function sendQuery(
     }
     let message = await exchange(UDP_SIZE)
     const hasEdns = !REJECTS_EDNS.includes(message.rcode)
-    // A rejection of EDNS doesn't answer the question, so if the query without EDNS gets no answer, neither has the question.
+    // A rejection of EDNS doesn't answer the question, so the result is that of the query without EDNS, even if it fails.
     if (!hasEdns) message = await exchange(undefined)
     if (message.tc) {
       const whole = via('tcp', hasEdns ? UDP_SIZE : undefined)
@@ -122,10 +121,13 @@ export async function sendQuery(
   }
 }
 
-/** Default maximum milliseconds for a query. */
+/** Default of `limitMs`. */
 const QUERY_MS = 2000
 
-/** Sends one question to one server; undefined if no answer arrives within `limitMs` milliseconds or before the deadline. */
+/**
+ * Returns one server's response to a question, with any rcode; undefined without a usable response within `limitMs` milliseconds
+ * and before the deadline.
+ */
 export async function getAnswer(
   server: Resolver,
   question: DnsQuestion,
@@ -136,7 +138,7 @@ export async function getAnswer(
   return reply.kind === 'answer' ? reply.message : undefined
 }
 
-/** Sends one query over one transport. Rejects with a `DnsTransportError`. */
+/** Sends one query over one transport, and returns the response. Rejects with a `DnsTransportError`. */
 async function send<Server extends Resolver>(
   exchange: (exchange: DnsExchange<Server>) => Promise<Uint8Array>,
   server: Server,
@@ -165,7 +167,10 @@ async function send<Server extends Resolver>(
   return answer
 }
 
-/** Returns one kind for the failures of all transports: `not_checked` if all are, `timeout` if any is, otherwise `unreachable`. */
+/**
+ * Sums up the failures of all transports: `not_checked` if all are, `timeout` if any is, otherwise `unreachable`. Throws any error
+ * that isn't a `DnsTransportError`.
+ */
 function kindOf(error: unknown): DnsTransportError['kind'] {
   const errors: unknown[] = error instanceof AggregateError ? error.errors : [error]
   const kinds = errors.map((one) => {
@@ -177,8 +182,8 @@ function kindOf(error: unknown): DnsTransportError['kind'] {
 }
 
 /**
- * Limits a network to `max` queries, including retries, TCP and HTTPS. A zone can name any servers and aliases, so without a limit
- * a hostile zone could make one check query thousands of strangers' servers.
+ * Limits a network to `max` queries, including retries, TCP and HTTPS; more are rejected as `not_checked`. A zone can name any
+ * servers and CNAME targets, so without a limit a hostile zone could make one check query thousands of strangers' servers.
  */
 export function limitQueries(dns: DnsTransports, max: number) {
   let left = max

@@ -8,7 +8,7 @@ const MEDIA_TYPE = 'application/dns-message'
 const MAX_BYTES = 65_535
 
 /**
- * Sends a query over HTTPS: a POST (RFC 8484 section 4.1) through the program's own HTTP client, so with its proxy and trusted
+ * Sends a query over HTTPS: a POST (RFC 8484 section 4.1) through mailclaim's HTTP client, so with its proxy and trusted
  * certificates. Redirects aren't followed. Rejects with a `DnsTransportError`, whose message is for users.
  */
 export function exchangeOverHttps(
@@ -46,5 +46,5 @@ async function post(
   return wire
 }
 
-/** Creates the error for an HTTP response that is no usable answer. */
+/** Creates the error of an exchange without a usable HTTP response. */
 const unusable = (reason: string, cause?: Error) => new DnsTransportError('unreachable', reason, cause)

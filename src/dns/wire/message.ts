@@ -4,7 +4,7 @@ import { canonicalizeAddress } from './address.ts'
 /** Record types that the check queries. */
 type QuestionType = 'TXT' | 'CNAME' | 'SOA' | 'NS' | 'A' | 'AAAA' | 'DS' | 'DNSKEY'
 
-/** Question of a DNS query (RFC 1035 section 4.1.2), with its flags. */
+/** Question of a DNS query (RFC 1035 section 4.1.2), with the query's flags; each is false by default. */
 export interface DnsQuestion {
   /** Name in lowercase without the trailing dot; `.` for the root. */
   readonly name: string
@@ -12,7 +12,7 @@ export interface DnsQuestion {
   readonly recursionDesired?: boolean
   /** The CD bit: asks for the data without DNSSEC validation (RFC 4035 section 3.2.2). */
   readonly checkingDisabled?: boolean
-  /** The DO bit: asks for signatures as well (RFC 3225). */
+  /** The DO bit: asks for RRSIG records as well (RFC 3225). */
   readonly dnssecOk?: boolean
 }
 
@@ -37,23 +37,23 @@ export type ResourceRecord =
   | (Base & { readonly type: 'NS'; readonly target: string })
   | (Base & { readonly type: 'CNAME'; readonly target: string })
   | (Base & { readonly type: 'A' | 'AAAA'; readonly address: string })
-  /** DS: digest of a key, in the parent zone (RFC 4034 section 5). DNSKEY: the key (section 2). */
+  /** Digest of a zone's key, in the parent zone (RFC 4034 section 5). */
   | (Base & packet.DsData & { readonly type: 'DS' })
+  /** Key of a zone (RFC 4034 section 2). */
   | (Base & packet.DnskeyData & { readonly type: 'DNSKEY' })
-  /** RRSIG (RFC 4034 section 3); times are seconds since 1970, modulo 2^32. */
+  /** Signature of a record set (RFC 4034 section 3); times are seconds since 1970, modulo 2^32. */
   | (Base & packet.RrsigData & { readonly type: 'RRSIG' })
 
-/** A resource record of type `T`. */
 export type RecordOf<T extends ResourceRecord['type']> = Extract<ResourceRecord, { readonly type: T }>
 
-/** A decoded DNS message (RFC 1035 section 4.1): flags and records. */
+/** A decoded DNS response (RFC 1035 section 4.1): flags and records. */
 export interface DnsMessage {
   /** Name of the rcode at IANA, such as `NXDOMAIN`; `BADVERS` for every extended rcode. */
   readonly rcode: string
   readonly aa: boolean
   readonly tc: boolean
   readonly ra: boolean
-  /** Text of the extended DNS error (RFC 8914); null without one. */
+  /** Text of the extended DNS error (RFC 8914); null if there is none. */
   readonly explanation: string | null
   readonly answers: readonly ResourceRecord[]
   readonly authority: readonly ResourceRecord[]
@@ -66,7 +66,7 @@ const EXTENDED_ERROR = 15
 const OPT = { type: 'OPT', name: '.', extendedRcode: 0, ednsVersion: 0 } as const
 
 /**
- * Encodes a query. The name must have passed `checkName` or come from a decoded message.
+ * Encodes a query. The name must have passed `checkName` or come from a decoded message: it isn't validated here.
  *
  * @param udpSize EDNS buffer size in bytes; undefined for a query without EDNS
  */
@@ -87,8 +87,8 @@ export function encodeQuery(
 }
 
 /**
- * Decodes the answer to a query. Returns undefined for another id or question, for a query, and for malformed bytes. A truncated
- * answer with unreadable records is returned without records, because its TC bit is enough to retry over TCP.
+ * Decodes the response to a query. Returns undefined for another id or question, for a query, and for malformed bytes. A truncated
+ * response with unreadable records is returned without records, because its TC bit is enough to retry over TCP.
  */
 export function decodeResponse(wire: Uint8Array, id: number, question: DnsQuestion): DnsMessage | undefined {
   const whole = tryDecode(Buffer.from(wire))
@@ -99,7 +99,7 @@ export function decodeResponse(wire: Uint8Array, id: number, question: DnsQuesti
   const { questions: [asked, ...others] = [], additionals = [] } = decoded
   const isSame =
     asked?.type === question.type && asked.class === 'IN' && canonicalName(asked.name) === question.name
-  // Accept an answer without the question for three rcodes: a server that can't parse the query may leave it out (RFC 1035
+  // Accept a response without the question for three rcodes: a server that can't parse the query may leave it out (RFC 1035
   // section 4.1.1, FORMERR; also NOTIMP), and unbound leaves it out when it refuses a client.
   const isBare = asked === undefined && ['FORMERR', 'NOTIMP', 'REFUSED'].includes(decoded.rcode)
   if (others.length > 0 || !(isSame || isBare || decoded === header)) return undefined
@@ -118,8 +118,8 @@ const DNSSEC_ERRORS =
   'DNSSEC indeterminate|DNSSEC bogus|signature expired|signature not yet valid|DNSKEY missing|RRSIGs missing'
 
 /**
- * Returns the extended DNS error (RFC 8914) as text: its name if it is about DNSSEC, then the server's own text; null without
- * both.
+ * Returns the extended DNS error (RFC 8914) as text: its name if it is about DNSSEC, then the server's own text; null if
+ * there is neither.
  */
 function explanationOf(opt: packet.OptAnswer | undefined): string | null {
   const data = opt?.options.find(({ code }) => Number(code) === EXTENDED_ERROR)?.data
@@ -128,14 +128,14 @@ function explanationOf(opt: packet.OptAnswer | undefined): string | null {
   return parts.filter(Boolean).join(': ') || null
 }
 
-/** A packet as dns-packet decodes it, with fields that its types lack. */
+/** A message as dns-packet decodes it, with two fields that its types lack. */
 type Decoded = packet.DecodedPacket & { readonly rcode: string; readonly opcode: string }
 
-/** Decodes a packet; undefined if it is malformed. */
+/** Decodes a message; undefined if it is malformed. */
 function tryDecode(buffer: Buffer): Decoded | undefined {
   try {
     const decoded = packet.decode(buffer) as Decoded
-    // dns-packet doesn't throw for strings that are cut off, but counts more bytes than the packet has. So refuse such a packet
+    // dns-packet doesn't throw for strings that are cut off, but counts more bytes than the message has. So refuse such a message
     // by its count.
     return (packet.decode.bytes ?? 0) > buffer.length ? undefined : decoded
   } catch {
@@ -184,14 +184,14 @@ function canonicalName(name: string): string {
 }
 
 /**
- * Returns the SOA record of an answer: that of the queried zone or, in a negative answer, of the zone that denies the name;
- * undefined without one.
+ * Finds the SOA record of a response: that of the queried zone or, in a negative response, of the zone that denies the name;
+ * undefined if there is none.
  */
 export function findSoa({ answers, authority }: DnsMessage): Soa | undefined {
   return [...answers, ...authority].find((record) => record.type === 'SOA')?.soa
 }
 
-/** Returns the hosts that a zone's NS records name. */
+/** Returns the host names of a zone's name servers, from its NS records; records of other zones are ignored. */
 export function listNsHosts(records: readonly ResourceRecord[], zone: string): string[] {
   return records.flatMap((one) => (one.type === 'NS' && one.name === zone ? [one.target] : []))
 }

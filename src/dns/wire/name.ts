@@ -20,19 +20,19 @@ const SEPARATORS = /[\t-\r\u0085\p{Z},;|]+/u
 const ALLOWED =
   /(?![ªº])[\p{L}\p{M}\p{Nd}_.。．｡－\p{Join_C}\u06fd\u06fe\u0f0b\u3007-]|(?<=l)·(?=l)|\u0375(?=\p{sc=Grek})|(?<=\p{sc=Hebr})[\u05f3\u05f4]|(?<=[\p{scx=Hira}\p{scx=Kana}\p{scx=Han}])[・･]/giu
 
-/** Result of `checkName`: a name in A-labels and U-labels, or a problem and its fix, worded as message and hint. */
+/** Result of `checkName`: the name in A-labels and U-labels, or a problem and its fix, worded as an error's message and hint. */
 export type NameCheck =
   | { readonly ok: true; readonly ascii: string; readonly unicode: string }
   | { readonly ok: false; readonly problem: string; readonly fix: string }
 
 /**
  * Reads a domain name as a user types it. IDNs are converted to A-labels (RFC 5891); a trailing dot and underscore labels are
- * allowed. The accepted name is the typed text up to letter case, Unicode normalization, the trailing dot and surrounding blanks.
+ * allowed. The accepted name is the typed text apart from letter case, Unicode normalization, a trailing dot and blanks around it.
  * `domainToASCII` deletes line breaks and tabs, decodes `%61` and accepts punctuation, so such text is refused first. The fix
  * suggests the name that was probably meant.
  */
 export function checkName(input: string): NameCheck {
-  // Limit the work for a file pasted by mistake: no name comes near 10,000 characters.
+  // Limit the work for a file pasted by mistake; no name comes near 10,000 characters.
   const text = input.trim().slice(0, 10_000)
   const refuse = (problem: string, meant = text, advice = 'use the name alone'): NameCheck => {
     const name = meant === text ? undefined : checkName(meant)
@@ -48,7 +48,7 @@ export function checkName(input: string): NameCheck {
   if (unquoted !== text) return refuse(has('quotation marks'), unquoted, 'leave the quotation marks out')
   const [word = '', ...words] = text.split(SEPARATORS)
   if (words.length > 0) {
-    // Suggest the first word or nothing: a name that joins the words, or drops the first, could be somebody else's domain.
+    // Suggest the first word or nothing: the words joined, or one of the others, could be somebody else's domain.
     const meant = checkName(word).ok ? word : text
     return refuse(has(describeCharacter(text.slice(word.length))), meant, 'give one name at a time')
   }
@@ -117,12 +117,15 @@ export function isWithin(name: string, zone: string): boolean {
   return zone === '.' || name === zone || name.endsWith(`.${zone}`)
 }
 
-/** Returns the number of labels of a name; 0 for the root. */
+/** Counts the labels of a name; the root has none. */
 export function countLabels(name: string): number {
   return name === '.' ? 0 : name.split('.').length
 }
 
-/** Returns the text for a provider's host field: `@` at the apex, else the name relative to the zone. */
+/**
+ * Returns the text for a provider's host field: `@` at the apex, else the name relative to the zone; the full name if the zone is
+ * the root or doesn't contain the name.
+ */
 export function toRelativeName(name: string, zone: string): string {
   if (name === zone) return '@'
   return isWithin(name, zone) && zone !== '.' ? name.slice(0, -zone.length - 1) : name

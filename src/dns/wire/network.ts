@@ -46,7 +46,7 @@ export function parseSystemResolvers(servers: readonly string[], config: string)
   })
 }
 
-/** Error codes of Node after which no packet has left this machine: no route, a firewall, no buffers or file descriptors left. */
+/** Codes of socket errors after which no packet has left this machine: no route, a firewall, no buffers or file descriptors. */
 const UNSENT = 'ENETUNREACH EADDRNOTAVAIL EAFNOSUPPORT ENOBUFS ENOMEM EMFILE ENFILE EPERM EACCES'.split(' ')
 
 /** Converts a socket error to a transport error, of the kind `not_checked` if no packet has left this machine. */
@@ -59,8 +59,8 @@ function toTransportError(error: NodeJS.ErrnoException, { address }: DnsServerAd
 }
 
 /**
- * Runs an exchange until it is settled, aborted or timed out, then closes it. Uses its own timer: at garbage collection, Node 20
- * loses an `AbortSignal.timeout` that only `AbortSignal.any` references, so the exchange would never end.
+ * Runs an exchange until it is settled or timed out, then closes it; an abort counts as a timeout. Uses its own timer: at garbage
+ * collection, Node 20 loses an `AbortSignal.timeout` that only `AbortSignal.any` references, so the exchange would never end.
  *
  * @param start starts the exchange, and returns the function that closes it
  */
@@ -103,7 +103,10 @@ const exchangeUdp = (exchange: DnsExchange): Promise<Uint8Array> =>
     return () => socket.close()
   })
 
-/** Sends a query over TCP, with the two-byte length prefix (RFC 1035 section 4.2.2). */
+/**
+ * Sends a query over TCP, with the two-byte length prefix (RFC 1035 section 4.2.2). Rejects unless `accept` takes the first message
+ * of the server, so that a hostile server can't keep the exchange busy.
+ */
 const exchangeTcp = (exchange: DnsExchange): Promise<Uint8Array> =>
   runExchange(exchange, (resolve, reject) => {
     const { server, message, accept } = exchange

@@ -1,7 +1,7 @@
 import { parse } from 'tldts'
 import { countLabels } from './name.ts'
 
-/** Parser options: names from DNS messages aren't URLs, and can have labels that host names can't. */
+/** Options for names from DNS messages, which aren't URLs, and can have labels that host names can't. */
 const OPTIONS = { extractHostname: false, detectIp: false, validateHostname: false } as const
 
 /**
@@ -12,15 +12,15 @@ export function isRegistry(zone: string): boolean {
   return countLabels(zone) <= 1 || findPublicSuffix(zone) === zone
 }
 
-/** Returns the registry of a name by the Public Suffix List, such as `com` or `co.uk`; undefined for a private top-level domain. */
+/** Returns a name's public suffix (Public Suffix List, ICANN section), such as `co.uk`; undefined for a private top-level domain. */
 export function findPublicSuffix(name: string): string | undefined {
   const { publicSuffix, isIcann } = parse(name, OPTIONS)
   return isIcann === true && publicSuffix !== null ? publicSuffix : undefined
 }
 
 /**
- * Returns the domain that a name belongs to, as registered at a registry of the Public Suffix List; without one, its last two
- * labels.
+ * Returns the domain that was registered for a name: the public suffix and one more label (`example.co.uk`). Without a public
+ * suffix, the last two labels.
  */
 export function registeredDomainOf(name: string): string {
   const { domain } = parse(name, OPTIONS)

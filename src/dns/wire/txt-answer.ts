@@ -15,7 +15,7 @@ export function hasText(values: readonly TxtValue[], text: string | null): boole
   return wanted !== undefined && values.some(({ bytes }) => wanted.equals(bytes))
 }
 
-/** Returns the values without duplicates. */
+/** Removes values that have the same character-strings as another one; the same text in other character-strings is kept. */
 export function deduplicateValues(values: readonly TxtValue[]): TxtValue[] {
   return [...byContent(values).values()]
 }
@@ -45,17 +45,16 @@ export function decodeValue(bytes: Uint8Array): string {
   }
 }
 
-/** Decodes the bytes of TXT values as `decodeValue` does. */
 export function decodeValues(values: readonly TxtValue[]): string[] {
   return values.map(({ bytes }) => decodeValue(bytes))
 }
 
-/** TXT set at a name, and the CNAME chain that leads to the set, from one answer. */
+/** TXT set at a name, and the CNAME chain that leads to the set, from one response. */
 export interface TxtAnswer {
-  /** Targets of the CNAME chain in order; the last one might close a loop. */
+  /** Targets of the CNAME chain in order; the last target might close a loop. */
   readonly aliases: readonly string[]
   readonly values: readonly TxtValue[]
-  /** TTL in seconds of the TXT set, or of the first CNAME if there is no TXT set; null without both. */
+  /** TTL in seconds of the TXT set, or of the first CNAME if there is no TXT set; null if there is neither. */
   readonly ttl: number | null
   /** Target of the CNAME at the name, even with TXT records beside it, which RFC 1034 section 3.6.2 forbids. */
   readonly alias: string | null
@@ -65,8 +64,8 @@ export interface TxtAnswer {
 export const MAX_CNAMES = 16
 
 /**
- * Reads the TXT set from an answer, following CNAMEs (RFC 1034 section 4.3.2) until a loop or `MAX_CNAMES`. A DNAME needs no code
- * of its own, because servers add the CNAME that it generates (RFC 6672 section 3.1).
+ * Reads the TXT set of a name from a response, following CNAMEs (RFC 1034 section 4.3.2) until a loop or `MAX_CNAMES`. A DNAME
+ * needs no code of its own, because servers add the CNAME that it generates (RFC 6672 section 3.1).
  */
 export function readTxt({ answers }: DnsMessage, name: string): TxtAnswer {
   const aliases: string[] = []
