@@ -14,21 +14,21 @@ import { createChildController, type DnsEffects, getAnswer, limitQueries } from 
 import { checkName } from './wire/name.ts'
 import { readTxt } from './wire/txt-answer.ts'
 
-/** A domain name to check, and the TXT value that is expected there. */
+/** A domain name, and the TXT value that is expected there. */
 export interface ExpectedRecord {
   /** Domain name of the record, as a user types it: IDNs and a trailing dot are accepted. */
   readonly name: string
   /** Expected TXT value, untruncated; null to list the TXT values found instead. */
   readonly expected: string | null
-  /** Whether a user typed the expected value, and might have truncated it while copying. Default: false. */
+  /** Whether a user typed the expected value, which might therefore be truncated. Default: false. */
   readonly isGiven?: boolean
 }
 
-/** Options of one DNS check. */
+/** Parameters of one DNS check. */
 export interface CheckRequest extends ExpectedRecord {
   /**
-   * Recursive resolvers that start the search for the zone, or authoritative servers of a private DNS. `'system'`: the resolvers
-   * of the operating system.
+   * Recursive resolvers, which start the search for the zone, or authoritative servers of a private DNS. `'system'`: the
+   * resolvers of the operating system.
    */
   readonly resolvers: readonly Resolver[] | 'system'
   /** Port of authoritative servers: 53, except for private DNS. */
@@ -36,11 +36,11 @@ export interface CheckRequest extends ExpectedRecord {
   /** Whether to query the well-known public resolvers as well. Default: false. */
   readonly publicResolvers?: boolean | undefined
   /**
-   * Whether all cache TTLs reported by earlier checks of the same wait have passed. If so, a resolver that still lacks the record
-   * isn't explained by its cache anymore. Default: false.
+   * Whether all TTLs that earlier checks of the same wait reported have passed, so that caching doesn't explain a resolver
+   * without the record anymore. Default: false.
    */
   readonly isOverdue?: boolean
-  /** Deadline of the command; the check takes at most 10 seconds even if more is left. */
+  /** Deadline of the command. Even before it, the check takes at most 10 seconds. */
   readonly deadline?: Deadline
   /** Cache shared with the other checks of a run over many domains. Default: a new cache. */
   readonly cache?: SharedCache | undefined
@@ -50,18 +50,20 @@ export interface CheckRequest extends ExpectedRecord {
 const DEADLINE_MS = 10_000
 /** Milliseconds reserved for the program's start and end on a busy machine, so that the command ends within 10 seconds. */
 const MARGIN_MS = 600
-/** Maximum milliseconds to find the zone, so that time is left to query the zone's servers. */
+/** Maximum milliseconds to find the zone, so that time is left to query its name servers. */
 const LOCATE_MS = 6000
-/** Share of the remaining time for authoritative servers, so that resolvers can still be queried if those servers are silent. */
+/** Share of the remaining time for name servers, so that resolvers can still be queried if name servers are silent. */
 const SERVERS_SHARE = 0.75
 /** Maximum number of queries of one check over UDP, TCP and HTTPS, retries included. Most checks need fewer than 40. */
 const MAX_QUERIES = 120
 
 /**
- * Checks whether a TXT record is visible, and if not, finds the cause; without an expected value, reports the TXT values in DNS.
+ * Checks whether a TXT record is visible, and if not, finds the cause. Without an expected value, reports the TXT values at the
+ * name.
+ *
  * Queries the authoritative servers first. Recursive resolvers are queried for the name only if all of those servers have the
- * record, or none can be reached: an earlier query could plant a negative answer in a cache (RFC 2308). DNS failures are findings
- * of the report, not errors.
+ * record, or no server gave a usable response: an earlier query could leave a negative answer in their caches (RFC 2308). DNS
+ * failures are findings of the report, not errors.
  *
  * @throws CliError `usage`, exit 2, if the name isn't a domain name; the abort reason of `effects.signal`
  */
@@ -70,10 +72,10 @@ export async function checkDns(request: CheckRequest, effects: DnsEffects): Prom
 }
 
 /**
- * Queries the servers of a check and returns their answers without judging them.
+ * Queries the servers of a check, without deriving findings.
  *
- * @param causes false to query name servers only; true to query for causes of a missing record as well: resolvers, other names,
- *   DNSSEC
+ * @param causes whether to look for the causes of a missing record as well: at resolvers, at other names, in DNSSEC. Default:
+ *   true
  * @throws CliError `usage`, exit 2, if the name isn't a domain name; the abort reason of `effects.signal`
  */
 export async function collectObservations(
@@ -111,12 +113,11 @@ export async function collectObservations(
     const [best] = [...withRecord, ...withoutRecord]
     const server = causes && best?.address ? { address: best.address, port } : undefined
     const isVisible = withRecord.length > 0 && withoutRecord.length === 0
-    // A resolver that is queried before all name servers have the record caches its absence (RFC 2308). So query resolvers only
-    // once they have it, or if no name server's answer is usable.
+    // A resolver queried too early caches the record's absence (RFC 2308). So query resolvers only if all name servers that
+    // answer have the record, or no name server gave a usable response.
     const isTime = causes && (isVisible || needsResolvers(seen))
     const isOwnZone = interception === 'inside'
-    // Inside a network with a zone of its own for this name, port 53 shows only that zone, so query only resolvers over HTTPS,
-    // which see the public zone.
+    // In a network with its own zone of this name, resolvers on port 53 show only that zone. So query only resolvers over HTTPS.
     const toTrust = resolvers.flatMap((one) => (!isOwnZone || one instanceof URL ? one : (one.https ?? [])))
     const zone = isVisible ? found?.zone : undefined
     const [seenBy, otherNames, dnssec] = await Promise.all([
@@ -125,14 +126,14 @@ export async function collectObservations(
       server && found ? observeDnssec(found, server, check) : null,
     ])
     const isHidden = server && !servers.some((one) => one.alias) && seenBy.some((one) => one.alias)
-    // A CNAME that only resolvers show is cached from an earlier state, or stands beside TXT records at the name servers. So
-    // query a name server for the CNAME, which it returns only in the second case.
+    // A CNAME that only resolvers show is either outdated, or hidden beside TXT records at the name servers. So query a name
+    // server for the CNAME, which it returns in the second case only.
     const cname = isHidden ? await getAnswer(server, { name, type: 'CNAME' }, check) : undefined
     const target = cname && readTxt(cname, name).alias
     const beside = target ? { alias: { targets: [target], isKnown: true, isBeside: true as const } } : {}
     return { ...seen, ...beside, resolvers: seenBy, otherNames, dnssec, limitReached: limited.isReached() }
   } finally {
-    // Cancel queries that are still in flight, such as those to slow servers.
+    // Cancel queries that are still waiting, such as those to slow servers.
     controller.abort()
   }
 }

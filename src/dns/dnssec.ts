@@ -6,16 +6,16 @@ import { getAnswer } from './wire/ask.ts'
 import type { DnsMessage, RecordOf } from './wire/message.ts'
 
 /**
- * Numbers of the key algorithms that validators support (RFC 8624 section 3.1). Like validators, the check treats a zone as
- * unsigned if its DS records use only other algorithms or digests (RFC 4035 section 5.2).
+ * Numbers of the key algorithms that validators support (RFC 8624 section 3.1). A zone with DS records of other algorithms or
+ * digests only is `unsigned`, as for validators (RFC 4035 section 5.2).
  */
 const ALGORITHMS: readonly number[] = [5, 7, 8, 10, 13, 14, 15, 16]
 const DIGESTS: Readonly<Record<number, string>> = { 1: 'sha1', 2: 'sha256', 4: 'sha384' }
 
 /**
- * Compares the DS records at the parent zone with the DNSKEY records of the zone, and checks the validity period of the
- * signatures of the zone's SOA record. Returns null if the parent zone is unknown, or if an answer is missing, truncated or
- * without signatures.
+ * Compares the DS records at the parent zone with the DNSKEY records of the zone, and checks whether the signatures of the zone's
+ * SOA record have expired. Returns null if the state is unknown: no server of the parent zone is known, or a response is missing,
+ * not authoritative, truncated, or without signatures.
  *
  * @param server an authoritative server of the zone
  */
@@ -41,7 +41,7 @@ export async function observeDnssec(
       getAnswer(server, { name: zone, type, dnssecOk: true }, check),
     ),
   )
-  // A truncated answer (TC bit) might lack the key that matches the DS record, so the DNSSEC state stays unknown.
+  // A truncated response (TC bit) might lack the key that matches the DS record, so the state is unknown.
   if (dnskey?.aa !== true || dnskey.tc || dnskey.rcode !== 'NOERROR') return null
   const keys = recordsOf(dnskey, 'DNSKEY')
   if (keys.length === 0) return observed('no_key')
@@ -58,8 +58,8 @@ export async function observeDnssec(
 }
 
 /**
- * Returns the DS and DNSKEY records of an answer, and the signatures over DNSKEY, as texts to compare with a resolver's cache.
- * TTLs are left out, because a cache counts them down.
+ * Returns the DS and DNSKEY records of a response, and the signatures over DNSKEY, as texts that can be compared with those of a
+ * resolver's cache. TTLs are left out, because a cache counts them down.
  */
 export function serializeKeyRecords({ answers }: DnsMessage): string[] {
   const ofKeys = answers.filter(
@@ -69,7 +69,6 @@ export function serializeKeyRecords({ answers }: DnsMessage): string[] {
   return ofKeys.map(({ ttl: _ttl, ...record }) => JSON.stringify(record))
 }
 
-/** Returns the records of one type in an answer. */
 function recordsOf<T extends 'DS' | 'DNSKEY' | 'RRSIG'>({ answers }: DnsMessage, type: T): RecordOf<T>[] {
   return answers.filter((record): record is RecordOf<T> => record.type === type)
 }
@@ -80,7 +79,7 @@ function isDigestOf(ds: RecordOf<'DS'>, key: RecordOf<'DNSKEY'>, zone: string): 
   if (hash === undefined || ds.algorithm !== key.algorithm) return false
   const labels = zone.split('.').map((label) => Buffer.from(label, 'latin1'))
   const owner = labels.flatMap((label) => [Buffer.from([label.length]), label])
-  // Start of a DNSKEY record's RDATA: flags, protocol (always 3) and algorithm; the key follows (RFC 4034 section 2.1).
+  // Start of the DNSKEY RDATA: flags, protocol (always 3) and algorithm; the key follows (RFC 4034 section 2.1).
   const data = Buffer.from([key.flags >> 8, key.flags & 0xff, 3, key.algorithm])
   return createHash(hash)
     .update(Buffer.concat([...owner, Buffer.from([0]), data, key.key]))

@@ -1,15 +1,15 @@
-/** DNS providers by the names of their name servers, as documented by each provider. The first match is used. */
+/** DNS providers by the names of their name servers, as each provider documents them. The first match is used. */
 const HOSTS: readonly (readonly [servers: RegExp, name: string])[] = [
   [/\.ns\.cloudflare\.com$/, 'Cloudflare'],
   [/\.awsdns-\d+\.(?:com|net|org|co\.uk)$/, 'Amazon Route 53'],
-  // Squarespace took over Google Domains' customers with these name servers, so name both companies.
+  // Google Domains' customers moved to Squarespace and kept these name servers, so name both companies.
   [/^ns-cloud-[a-z]\d\.googledomains\.com$/, 'Google Cloud DNS or Squarespace'],
   [/\.azure-dns\.(?:com|net|org|info)$/, 'Azure DNS'],
   [/\.domaincontrol\.com$/, 'GoDaddy'],
   [/\.registrar-servers\.com$/, 'Namecheap'],
   [/\.digitalocean\.com$/, 'DigitalOcean'],
   [/\.dnsimple\.com$|\.dnsimple-edge\.(?:net|org|io)$/, 'DNSimple'],
-  // Netlify's zones are on NS1's name servers, so name both companies.
+  // Netlify hosts its customers' zones at NS1, so name both companies.
   [/\.nsone\.net$/, 'NS1 or Netlify'],
   [/\.dnsmadeeasy\.com$/, 'DNS Made Easy'],
   [/\.vercel-dns\.com$/, 'Vercel'],
@@ -25,8 +25,8 @@ const HOSTS: readonly (readonly [servers: RegExp, name: string])[] = [
 ]
 
 /**
- * Returns the DNS providers of a zone, such as `Cloudflare` or `GoDaddy and Gandi`, by the names of its name servers; null if
- * none of them belongs to a known provider.
+ * Returns the names of a zone's DNS providers, such as `Cloudflare` or `GoDaddy and Gandi`, by its name servers; null if none of
+ * these belongs to a known provider.
  */
 export function dnsProviderOf(nameservers: readonly string[]): string | null {
   const found = nameservers.flatMap((server) => HOSTS.find(([servers]) => servers.test(server))?.[1] ?? [])
@@ -34,8 +34,8 @@ export function dnsProviderOf(nameservers: readonly string[]): string | null {
 }
 
 /**
- * Name servers of unused domains: parked for sale, or suspended by the registrar because of expiry or an unconfirmed contact
- * address.
+ * Name servers of unused domains: parked for sale, or suspended by the registrar because the domain has expired or its contact
+ * address isn't confirmed.
  */
 const UNUSED: readonly (readonly [servers: RegExp, use: 'parked' | 'suspended'])[] = [
   [/\.(?:above|afternic|bodis|cashparking|dan|internettraffic|parklogic|sedoparking)\.com$/, 'parked'],
@@ -46,8 +46,8 @@ const UNUSED: readonly (readonly [servers: RegExp, use: 'parked' | 'suspended'])
 ]
 
 /**
- * Returns `use`: whether a domain's name servers show that it is parked or suspended, otherwise `active`; and `at`: the name
- * server that shows it, null if active.
+ * Returns whether name servers show that a domain is parked or suspended, otherwise active (`use`), and the name server that
+ * shows it, null if active (`at`).
  */
 export function parkingStateOf(nameservers: readonly string[]) {
   const found = UNUSED.flatMap(([servers, use]) =>

@@ -8,13 +8,13 @@ import { type DnsMessage, findSoa, listNsHosts, type ResourceRecord } from './wi
 import { canQuery, countLabels, isWithin, listAncestors } from './wire/name.ts'
 import { isRegistry, registeredDomainOf } from './wire/registry.ts'
 
-/** Parameters of a check that its queries share: the record, the servers to query, and the time limit. */
+/** A DNS check in progress: the record to find, and the resolvers, time limit and cache that all queries of the check share. */
 export interface DnsCheck {
-  /** Name of the record in A-labels (RFC 5890 section 2.3.2.1), lowercase. */
+  /** Checked name in A-labels (RFC 5890 section 2.3.2.1), lowercase. */
   readonly name: string
-  /** Expected TXT value, untruncated; null if any value is to be reported. */
+  /** Expected TXT value, untruncated; null if none is expected. */
   readonly expected: string | null
-  /** Resolvers of the check. The first three look up zones and hosts; more of them would give the same answers. */
+  /** Resolvers of the check. Only the first three look up zones and hosts, since more of them would give the same answers. */
   readonly resolvers: readonly Resolver[]
   /** Port of authoritative servers: 53, except for private DNS. */
   readonly port: number
@@ -23,24 +23,25 @@ export interface DnsCheck {
   readonly cache: SharedCache
 }
 
-/** Maximum milliseconds for a query to a resolver, which might query other servers first. */
+/** Maximum milliseconds for a query to a resolver, which might have to query other servers first. */
 const RESOLVER_MS = 2500
-/** Flags of a query to a recursive resolver, with the CD bit: broken DNSSEC must not hide a zone (RFC 4035 section 3.2.2). */
+/** Flags of a query to a resolver. Without the CD bit, broken DNSSEC would hide a zone (RFC 4035 section 3.2.2). */
 const RECURSIVE = { recursionDesired: true, checkingDisabled: true } as const
-/** Maximum milliseconds for a query to the servers of one zone on the delegation path. */
+/** Maximum milliseconds for a query to a server on the way down to the zone. */
 const LEVEL_MS = 1500
-/** Maximum number of name servers queried for a zone. Working zones have fewer; a hostile zone could name thousands. */
+/** Maximum number of name servers queried for a zone. Working zones have fewer, but a hostile zone could have thousands. */
 export const MAX_SERVERS = 26
 
 /**
- * Finds the zone that holds a name, and the zone's name servers, from the top down. Resolvers give the NS records of the top-level
- * domain; from there on, authoritative servers are queried without recursion, which can't plant a negative answer in a cache (RFC
- * 2308).
+ * Finds the zone that holds a name, and the zone's name servers, from the top-level domain down.
  *
- * If the servers of the top-level domain lead nowhere (private DNS, or a network that blocks them), resolvers are queried for the
- * NS records of each name below, but not for the record's own name, which might not exist yet; and last for the root's NS records,
- * because the root servers know whether the top-level domain exists. The registered domain's zone is cached for the other checks of
- * a run.
+ * Resolvers give only the NS records of the top-level domain. From there on, authoritative servers are queried without recursion,
+ * so that no cache takes up a negative answer (RFC 2308).
+ *
+ * If this fails, as in private DNS or in a network that blocks those servers, the search starts again further down, at NS records
+ * from the resolvers: at each level down to the registered domain, at the root (which can deny the top-level domain), then at
+ * each level above `name`. Below the registered domain, `name` itself isn't queried at resolvers, since it might not exist yet.
+ * The registered domain's zone is cached for the other checks of a run.
  */
 export async function findZone(name: string, check: DnsCheck): Promise<ZoneLocation> {
   const domain = registeredDomainOf(name)
@@ -57,8 +58,8 @@ export async function findZone(name: string, check: DnsCheck): Promise<ZoneLocat
 }
 
 /**
- * Queries the resolvers for the NS records of each level in turn, and follows referrals from there until a level leads to the zone
- * of `target`.
+ * Searches for the zone of `target` from each level in turn: gets the level's NS records from the resolvers, and follows
+ * referrals from there. Returns the first zone found, or a registry's denial; `lost` if no level leads to either.
  */
 async function findFrom(levels: readonly string[], target: string, check: DnsCheck): Promise<ZoneLocation> {
   const replies = new Set<string>()
@@ -76,8 +77,8 @@ async function findFrom(levels: readonly string[], target: string, check: DnsChe
 }
 
 /**
- * Queries the resolvers for the NS records of one level; undefined if no resolver has any. A denial is treated as no answer: some
- * resolvers block every name, or have a root zone of their own. Adds each resolver's reply to `replies`, such as `9.9.9.9: no
+ * Queries the resolvers for the NS records of one level; undefined if no resolver has any. A denial isn't believed: some
+ * resolvers block every name, or have their own root zone. Adds a text for each resolver to `replies`, such as `9.9.9.9: no
  * answer`.
  */
 async function askResolvers(
@@ -94,24 +95,24 @@ async function askResolvers(
     if (reply.kind !== 'answer') return undefined
     const { message } = reply
     const delegation = delegationFrom(message, level, port)
-    // A resolver with authority over a registered domain answers from a zone of its own, so mark the delegation: the public DNS
-    // needn't have the zone.
+    // A resolver with authority (AA) over a registered domain serves a zone of its own. Mark the delegation, because the public
+    // DNS might not have this zone.
     const isResolverZone = message.aa && message.ra && !isRegistry(level)
     if (delegation !== undefined || resolver instanceof URL)
       return delegation && { ...delegation, isResolverZone }
-    // A resolver that doesn't offer recursion (RA) is an authoritative server, chosen by the user for private DNS, so start the
+    // A resolver that doesn't offer recursion (RA) is an authoritative server, which the user chose for private DNS. So start the
     // search at this server.
     const isAuthoritative = !message.ra && message.rcode !== 'NXDOMAIN'
     return isAuthoritative ? singleServerZone('.', resolver) : undefined
   }
-  // Prefer the NS records of the public DNS to a resolver's own zone, and to an authoritative server given as a resolver.
+  // Prefer NS records of the public DNS to those of a resolver's own zone, and to an authoritative server given as resolver.
   const asked = resolvers.slice(0, 3).map(askOne)
   return await awaitPreferred(asked, ({ zone, isResolverZone }) => zone !== '.' && !isResolverZone)
 }
 
 /**
- * Follows referrals down to the zone of `target`. Where no server refers further, returns the zone reached so far; undefined if
- * that zone is a registry's.
+ * Follows referrals from the zone `start` down to the zone of `target`. If the servers of a zone on the way give no usable
+ * response, returns that zone; undefined if it is a registry's, which can't hold the name.
  */
 async function walk(target: string, start: FoundZone, check: DnsCheck): Promise<ZoneLocation | undefined> {
   let at = start
@@ -124,7 +125,6 @@ async function walk(target: string, start: FoundZone, check: DnsCheck): Promise<
   return at
 }
 
-/** Appends a delegation to the path of a zone. */
 function stepDown(
   { path, registry }: Pick<FoundZone, 'path' | 'registry'>,
   delegation: Delegation,
@@ -133,13 +133,13 @@ function stepDown(
   return { kind: 'found', ...delegation, parent, registry, path: [...path, delegation] }
 }
 
-/** A name server's answer about the path to the target. Without a referral, the path ends in a zone of this server. */
+/** A name server's response on the way to the target: a referral, or the end of the path in a zone of this server. */
 type WalkAnswer = NonNullable<Awaited<ReturnType<typeof askServers>>>
 
 /**
- * Queries four servers of a zone for the SOA of `target`, and returns the first answer that leads further; undefined if there is
- * none. An answer of a registry's server without a referral is used only if no other server refers to the domain: the denial
- * might be older than the domain, and an interceptor of one address family might have a zone of that name.
+ * Queries up to four servers of a zone for the SOA record of `target`, and returns the first response with a referral or
+ * authoritative data; undefined if there is none. At a registry, a referral from any server is preferred: a denial might be older
+ * than the domain, and other data might come from an interceptor of one address family.
  */
 async function askServers(at: FoundZone, target: string, check: DnsCheck) {
   const { zone, registry } = at
@@ -150,8 +150,8 @@ async function askServers(at: FoundZone, target: string, check: DnsCheck) {
     if (message === undefined) return undefined
     const referral = referralFrom(message, zone, target, check.port)
     const isEnd = message.aa && hasData(message) && isAnswer(message) && !isFromAbove(message, zone)
-    // A registry's server refers or denies. An answer with records comes from a server that has the domain's own zone, so whether
-    // it is suspect is decided later (null).
+    // A registry's server refers or denies. If it returns records, it also serves the domain's zone or is an interceptor, which
+    // `detectInterception` decides (null until then).
     const verdict = message.answers.length > 0 ? null : isSuspect(message)
     if (isRegistry(zone) && zone !== '.') registry.push({ address: server.address, isSuspect: verdict })
     return referral !== undefined || isEnd ? { server, message, referral } : undefined
@@ -163,8 +163,8 @@ async function askServers(at: FoundZone, target: string, check: DnsCheck) {
 }
 
 /**
- * Finds the zone of an answer without a referral: the server's zone, a zone below it on the same server, or none if a registry
- * denies the domain.
+ * Finds the zone of a response without a referral: the queried zone, or a zone below it on the same server. Returns `no_domain`
+ * if a registry denies the domain.
  */
 async function findFinalZone(at: FoundZone, reply: WalkAnswer, target: string, check: DnsCheck) {
   const { server, message } = reply
@@ -175,23 +175,24 @@ async function findFinalZone(at: FoundZone, reply: WalkAnswer, target: string, c
     return { kind: 'no_domain' as const, ...facts, path: at.path }
   }
   if (zone === at.zone) return at
-  // A server that is authoritative for parent and child answers for the child without a referral, so the delegation is unknown.
-  // Query the same server for the child's NS records.
+  // A server with authority over both parent and child sends no referral to the child. So query the same server for the child's
+  // NS records.
   const answer = await getAnswer(server, { name: zone, type: 'NS' }, check, LEVEL_MS)
   const own = answer && delegationFrom(answer, zone, check.port)
   const isUsable = own !== undefined && (await serversOf(own, check)).length > 0
   return stepDown(at, isUsable ? own : singleServerZone(zone, server), null)
 }
 
-/** Returns a delegation to one known server, for a zone whose own NS records are unknown or unusable. */
+/** Returns a delegation to one known server, for a zone whose own NS records are missing or unusable. */
 const singleServerZone = (zone: string, server: DnsServerAddress): Delegation => ({
   zone,
   hosts: new Map([[server.address, [server]]]),
 })
 
 /**
- * Finds the SOA of the zone that an answer comes from. An answer with a CNAME has no SOA of that zone (RFC 6604 section 3), so the
- * names above are queried as well.
+ * Finds the SOA record of the zone that holds `target`: in the response or, after a CNAME, by queries for the names above, the
+ * nearest first. With a CNAME, the SOA record is of the target's zone (RFC 6604 section 3). Undefined if there is none between
+ * `target` and `zone`.
  */
 async function enclosingSoa({ server, message }: WalkAnswer, target: string, zone: string, check: DnsCheck) {
   const levels = [target, ...listAncestors(target).toReversed()]
@@ -204,35 +205,37 @@ async function enclosingSoa({ server, message }: WalkAnswer, target: string, zon
   return undefined
 }
 
-/** Whether a message has records: answers, or the SOA of a denial. */
+/** Whether a response has answer records, or the SOA record of a negative answer. */
 const hasData = (message: DnsMessage): boolean => findSoa(message) !== undefined || message.answers.length > 0
-/** Whether a message shows data or its absence, instead of a failure. */
+/** Whether a response tells which data exists (NOERROR, NXDOMAIN), instead of an error. */
 const isAnswer = ({ rcode }: DnsMessage): boolean => rcode === 'NOERROR' || rcode === 'NXDOMAIN'
 
 /**
- * Whether no authoritative server of a zone answers like this message: it refuses or fails, or offers recursion (RA) without
- * authority (AA).
+ * Whether a response is unlike an authoritative server's, so that it might come from an interceptor: an error, or recursion
+ * offered (RA) without authoritative data (AA).
  */
 export function isSuspect(message: DnsMessage): boolean {
   return !isAnswer(message) || (message.ra && !(message.aa && hasData(message)))
 }
 
 /**
- * Whether a message comes from a server of the zone. An answer without the AA bit is accepted, as from resolvers, because a few
- * servers forget that bit. An answer without AA but with RA comes from a resolver in the server's place, and a referral from a
- * server without the zone.
+ * Whether a response comes from a server of the zone. Data without the AA bit is accepted, because a few servers forget that bit;
+ * but not if the server offers recursion (RA), like a resolver in the server's place, or speaks for a zone above. A referral
+ * comes from a server without the zone.
  */
 export function isFromZone(message: DnsMessage, zone: string): boolean {
   return (message.aa || (!message.ra && hasData(message))) && !isFromAbove(message, zone)
 }
 
-/** Whether a message denies the name on behalf of a zone above `zone`, so that its server doesn't serve `zone`. */
+/** Whether a response is a negative answer from a zone above `zone`, so that its server doesn't serve `zone`. */
 function isFromAbove(message: DnsMessage, zone: string): boolean {
   const soa = findSoa(message)
   return message.answers.length === 0 && soa !== undefined && soa.zone !== zone && isWithin(zone, soa.zone)
 }
 
-/** Reads the NS records of a zone, and their glue, from an answer or a referral; undefined without NS records. */
+/**
+ * Reads the NS records of a zone, with their glue, from an answer or a referral; undefined after an error or without NS records.
+ */
 function delegationFrom(message: DnsMessage, zone: string, port: number): Delegation | undefined {
   if (message.rcode !== 'NOERROR') return undefined
   const records = [...message.answers, ...message.authority]
@@ -243,7 +246,10 @@ function delegationFrom(message: DnsMessage, zone: string, port: number): Delega
   return { zone, hosts: new Map(known) }
 }
 
-/** Reads a referral: NS records of a zone closer to the name, in an answer without the AA bit (RFC 1034 section 4.3.2). */
+/**
+ * Reads a referral: NS records of a zone closer to the name, in a response without answers and without the AA bit (RFC 1034
+ * section 4.3.2).
+ */
 function referralFrom(message: DnsMessage, zone: string, name: string, port: number): Delegation | undefined {
   if (message.aa || message.answers.length > 0) return undefined
   const isBelow = (owner: string) => isWithin(name, owner) && owner !== zone && isWithin(owner, zone)
@@ -252,7 +258,7 @@ function referralFrom(message: DnsMessage, zone: string, name: string, port: num
 }
 
 /**
- * Returns the addresses of a zone's servers from the parent's glue. With fewer than three, looks up at most three hosts without
+ * Returns the addresses of a zone's name servers from glue. With fewer than three, also looks up at most three hosts that have no
  * glue.
  */
 async function serversOf({ hosts }: Delegation, check: DnsCheck): Promise<DnsServerAddress[]> {
@@ -263,18 +269,15 @@ async function serversOf({ hosts }: Delegation, check: DnsCheck): Promise<DnsSer
   return byFamily([...glued, ...looked.flatMap((found) => found ?? [])])
 }
 
-/**
- * Sorts addresses so that IPv4 and IPv6 alternate: the first few are queried, and a machine might have only one of the two
- * families.
- */
+/** Orders addresses so that IPv4 and IPv6 alternate: only the first few are queried, and a machine might lack one of the two. */
 function byFamily(servers: readonly DnsServerAddress[]): DnsServerAddress[] {
   const [v6, v4] = [servers.filter(hasIpv6), servers.filter((server) => !hasIpv6(server))]
   return servers.flatMap((_, index) => [...v4.slice(index, index + 1), ...v6.slice(index, index + 1)])
 }
 
 /**
- * Looks up the IPv4 and IPv6 addresses of a name server at the resolvers. Empty if the host certainly has no address; undefined
- * if no resolver answers, or if all answers are loopback or unspecified addresses, as DNS filters give.
+ * Looks up the IPv4 and IPv6 addresses of a name server at the resolvers. Empty if the host certainly has no address. Undefined
+ * if no resolver responds, or if all addresses are loopback or unspecified ones, which DNS filters give for blocked names.
  */
 export function resolveHost(host: string, check: DnsCheck): Promise<readonly DnsServerAddress[] | undefined> {
   const { resolvers, port, cache } = check
@@ -300,7 +303,6 @@ export function resolveHost(host: string, check: DnsCheck): Promise<readonly Dns
   return cache.memoize(`host ${host}`, look, (addresses) => addresses !== undefined && addresses.length > 0)
 }
 
-/** Returns the addresses of A and AAAA records, each once. */
 function addressesIn(records: readonly ResourceRecord[], port: number): DnsServerAddress[] {
   const addresses = records.flatMap((record) => ('address' in record ? [record.address] : []))
   return [...new Set(addresses)].map((address) => ({ address, port }))

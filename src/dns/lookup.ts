@@ -9,18 +9,18 @@ export interface TxtLookup {
   readonly zone: string | null
   /** Host names of the zone's name servers; empty if the zone wasn't found. */
   readonly nameservers: readonly string[]
-  /** The complete TXT set at the name, with its TTL in seconds (null for an empty set); null if the set isn't known for certain. */
+  /** Complete TXT set at the name, with its TTL in seconds (null for an empty set); null if the set isn't known for certain. */
   readonly set: { readonly values: readonly TxtValue[]; readonly ttl: number | null } | null
-  /** Why the set isn't known, worded as the end of a sentence; null if it is known. */
+  /** Why the set isn't known, as the end of a sentence; null if it is known. */
   readonly reason: string | null
-  /** Values from single servers if the set isn't known, possibly incomplete or outdated; empty if it is known. */
+  /** If the set isn't known: TXT values from single servers, possibly incomplete or outdated. Otherwise empty. */
   readonly partial: readonly TxtValue[]
 }
 
 /**
- * Looks up the complete TXT set of a name at the authoritative servers of its zone. The set is treated as known if at least one
- * server gave a complete authoritative answer, and all such answers agree. Resolvers are never queried for the set, because a
- * cache might be outdated.
+ * Looks up the complete TXT set of a name at the authoritative servers of its zone. The set is known if at least one server gave
+ * a complete authoritative answer, and all such answers agree. Resolvers aren't queried for the set, because their caches might
+ * be outdated.
  *
  * @throws CliError `usage`, exit 2, if the name isn't a domain name; the abort reason of `effects.signal`
  */
@@ -48,7 +48,7 @@ export async function lookUpTxt(
   if (!answers.every((answer) => haveSameValues(answer.values, first.values)))
     return unknown(`the name servers of ${zone} disagree`)
   const values = deduplicateValues(first.values)
-  // Use the highest TTL as the zone's own: a server with a lower one answers from a cache, which counts the TTL down.
+  // The zone's TTL is the highest one: a server with a lower TTL answers from a cache, which counts the TTL down.
   const ttl = values.length === 0 ? null : Math.max(...answers.map((answer) => answer.ttl ?? 0))
   return { ...result, set: { values, ttl } }
 }

@@ -5,12 +5,13 @@ import { getAnswer } from './wire/ask.ts'
 import { canQuery, isWithin } from './wire/name.ts'
 import { haveSameValues, readTxt } from './wire/txt-answer.ts'
 
-/** Maximum milliseconds for a query about one other name, to one of the zone's name servers. */
+/** Maximum milliseconds for a query about one other name. */
 const SERVER_MS = 2500
 
 /**
- * Lists names where records end up by mistake, the most likely mistake first. Providers append the zone to the typed host, so a
- * full name doubles, a first label repeats, and an unsupported "@" becomes a label; users choose www, a parent, or `_dmarc`.
+ * Lists names where records end up by mistake, the most likely first. Providers append the zone to the typed host: a full name
+ * then doubles, a first label repeats, and an unsupported "@" becomes a label. Users choose `www`, a parent, or a label such as
+ * `_dmarc`.
  */
 function candidateNames(
   zone: string,
@@ -19,7 +20,7 @@ function candidateNames(
   const [first = ''] = name.split('.')
   const parent = name.slice(first.length + 1)
   const prefix = /^_*([a-z0-9_-]{1,40})=/i.exec(expected ?? '')?.[1]?.toLowerCase() ?? 'mailclaim'
-  // The value's own prefix as a label, then labels of other services' ownership proofs, which users put before the name by habit.
+  // First the value's prefix as a label, then labels of other services, which users put before the name by habit.
   const labels = [`_${prefix}`, prefix, '_mailclaim', '_dmarc', '_vercel', '_acme-challenge']
   const candidates = [
     ['used', `*.${name}`],
@@ -32,7 +33,7 @@ function candidateNames(
     ['wrong', `@.${zone}`],
     ['wrong', name.replace(/(^|\.)_+/g, '$1')],
     ['wrong', `www.${name}`],
-    // The zone's parent between name and zone, as in `sub.com.example.com`: happens in forms that want a trailing dot.
+    // The zone's parent between name and zone, as in `sub.com.example.com`, from forms that want a trailing dot.
     ['wrong', `${name.slice(0, -zone.length)}${zone.slice(zone.indexOf('.') + 1)}.${zone}`],
     ...labels.flatMap((label) => [name, zone].map((owner) => ['wrong', `${label}.${owner}`] as const)),
     ['used', parent],
@@ -43,8 +44,9 @@ function candidateNames(
 }
 
 /**
- * Looks for TXT records at other names, and for a wildcard, at one authoritative server. A query for a label below the name shows
- * whether the wildcard covers the name: a wildcard doesn't reach below a name that exists (RFC 4592 section 3.3.1).
+ * Looks for TXT records at other names, and for a wildcard that covers the name, at one authoritative server. A wildcard doesn't
+ * reach below a name that exists (RFC 4592 section 3.3.1). So if a random label below the name gets the wildcard's answer, the
+ * name doesn't exist and is covered itself.
  */
 export async function findTxtAtOtherNames(server: DnsServerAddress, zone: string, check: DnsCheck) {
   const { name } = check
@@ -53,7 +55,7 @@ export async function findTxtAtOtherNames(server: DnsServerAddress, zone: string
     const message = await getAnswer(server, { name: owner, type: 'TXT' }, check, SERVER_MS)
     return message && isFromZone(message, zone) ? readTxt(message, owner) : undefined
   }
-  // Random label, which nobody has published, so records at it can only come from a wildcard.
+  // Random label that nobody has published, so records at it come from a wildcard.
   const unused = `mc-${Buffer.from(check.effects.random.bytes(8)).toString('hex')}`
   const [beside, below, above, ...found] = await Promise.all([
     txtAt(`${unused}.${name === zone ? name : name.slice(name.indexOf('.') + 1)}`),
@@ -71,8 +73,7 @@ export async function findTxtAtOtherNames(server: DnsServerAddress, zone: string
     below !== undefined &&
     below.aliases[0] === beside?.aliases[0] &&
     haveSameValues(below.values, values)
-  // A wildcard gives the same values at every name that doesn't exist, so a name with a wildcard's values has no misplaced
-  // record.
+  // A wildcard gives its values at every name that doesn't exist, so a name with exactly these values has no misplaced record.
   const isWildcards = (one: (typeof found)[number]) =>
     one.how !== 'used' &&
     [beside, below, above].some((wild) => wild !== undefined && haveSameValues(one.values, wild.values))

@@ -1,19 +1,19 @@
 import { serializeKeyRecords } from './dnssec.ts'
 import type { DnsCheck } from './locate.ts'
 import { isConclusive, type ResolverObservation } from './observations.ts'
-import { readTxtReply } from './servers.ts'
+import { toTxtObservation } from './servers.ts'
 import type { Resolver } from './wire/address.ts'
 import { getAnswer, sendQuery } from './wire/ask.ts'
 import { type DnsMessage, listNsHosts } from './wire/message.ts'
 
-/** Maximum milliseconds for a resolver, which has to query servers from the root down if its cache is cold. */
+/** Maximum milliseconds for a resolver, which queries servers from the root down if its cache is empty. */
 const RESOLVER_MS = 5000
 
 /**
- * Queries a resolver for the TXT set of the name. If the resolver lacks a record that the authoritative servers have, also
- * queries its cached data of the zone: the NS set or, if validation fails, the keys.
+ * Queries a resolver for the TXT set of the name. If the resolver lacks the record although the name servers have it, also
+ * queries its cached records of the zone: the NS set or, if DNSSEC validation fails, DS and DNSKEY.
  *
- * @param zone zone of the name; undefined if no authoritative server can be compared with the resolver
+ * @param zone zone of the name; undefined if no name server has the record, so that there is nothing to compare
  */
 export async function observeResolver(
   resolver: Resolver,
@@ -25,9 +25,9 @@ export async function observeResolver(
   const observe = async (checkingDisabled: boolean): Promise<ResolverObservation> => {
     const question = { name, type: 'TXT', recursionDesired: true, checkingDisabled } as const
     const reply = await sendQuery(resolver, question, deadline, check.effects)
-    const answer = readTxtReply(reply, name, expected)
+    const answer = toTxtObservation(reply, name, expected)
     const message = reply.kind === 'answer' ? reply.message : undefined
-    // A server without recursion (RA) and authority (AA) only refers to other servers and has no data about the name, so report
+    // A server without recursion (RA) and authority (AA) has no data about the name and only refers to other servers, so report
     // it as not checked.
     const knowsNothing = message?.ra === false && !message.aa
     return {
@@ -53,8 +53,7 @@ export async function observeResolver(
   if (first.outcome !== 'servfail') return first
   const { outcome: unchecked } = await observe(true)
   if (!isConclusive(unchecked)) return first
-  // A SERVFAIL might come from a slow name server instead of failed validation. So query once more: if that succeeds, use its
-  // answer.
+  // SERVFAIL might also come from a slow name server. So query once more, and use that response if it succeeds.
   const again = await observe(false)
   if (again.outcome !== 'servfail') return again
   return { ...again, failsValidation: true, cached: await cachedSet(['DS', 'DNSKEY'], serializeKeyRecords) }

@@ -14,8 +14,8 @@ const SERVER_MS = 4000
 const MAX_ADDRESSES = 24
 
 /**
- * Queries every address of every name server for the TXT set, each once. The hosts are those of the delegation and those of the
- * zone's own NS set. CNAMEs are followed at the authoritative servers of their targets, since a resolver could cache that a target
+ * Queries every address of every name server once for the TXT set. Hosts come from the delegation, and from the NS sets that the
+ * servers return. CNAMEs are followed at the authoritative servers of their targets, because a resolver could cache that a target
  * doesn't exist yet.
  */
 export async function observeNameServers(location: FoundZone, check: DnsCheck) {
@@ -48,7 +48,7 @@ export async function observeNameServers(location: FoundZone, check: DnsCheck) {
   }
 
   const found = await Promise.all([...location.hosts.keys()].map(askHost))
-  // Ends of CNAME chains by their targets: copies of one zone have the same chain, which is followed once.
+  // Ends of CNAME chains by their targets, so that servers with the same chain don't have it followed twice.
   const ends = new Map<string, Promise<CnameEnd>>()
   let alias = null as CnameChain | null
   const servers = await Promise.all(
@@ -69,27 +69,30 @@ export async function observeNameServers(location: FoundZone, check: DnsCheck) {
   return { servers: servers.toSorted(byHost), alias }
 }
 
-/** Returns the addresses of a name server, by glue or by the resolvers; empty if it certainly has none, undefined if unknown. */
+/**
+ * Returns the addresses of a name server, from glue or by the resolvers; empty if it certainly has none, undefined if unknown.
+ */
 async function addressesOf(host: string, { zone, hosts, parent }: FoundZone, check: DnsCheck) {
   const glue = hosts.get(host) ?? []
   const addresses = glue.length > 0 ? glue : await resolveHost(host, check)
-  // If the delegation has no glue at all, nobody can find servers inside the zone, so treat them as servers without an address.
+  // Without any glue in the delegation, nobody can look up name servers inside the zone, so treat such a server as having no
+  // address.
   const isUnfindable = parent !== null && [...hosts.values()].every((known) => known.length === 0)
   return addresses ?? (isUnfindable && isWithin(host, zone) ? [] : undefined)
 }
 
-/** Reply of one server, with the TXT set and CNAMEs of its message; `txt` is undefined without a usable message. */
+/** Observation of one server, and `txt`: the TXT set and CNAME chain of its response; undefined without a usable response. */
 interface ServerReply extends ServerObservation {
   readonly txt: TxtAnswer | undefined
 }
 
-/** Default fields of an `TxtObservation` for a server that sent no answer. */
+/** Fields of an observation without a response. */
 const NO_ANSWER: TxtObservation = {
   ...{ outcome: 'not_checked', values: [], ttl: null, negativeTtl: null, alias: null },
   ...{ authoritative: false, ms: null },
 }
 
-/** Default fields of a `ServerReply` for a server that wasn't queried. */
+/** Fields of a server that wasn't queried. */
 const NOT_ASKED: ServerReply = {
   ...NO_ANSWER,
   ...{ host: '', address: null, isSuspect: null, isResolver: false },
@@ -97,16 +100,16 @@ const NOT_ASKED: ServerReply = {
 }
 
 /**
- * Queries one server for the TXT set of the name and, if it answers, for the SOA and NS set of the zone. An NS set without any
- * host of the delegation comes from an earlier provider's copy, or from an interceptor's own zone. So before such a server's
- * denial is believed, it is queried for the registry's SOA, which only an interceptor answers.
+ * Queries one server for the TXT set of the name and, if it responds, for the SOA record and NS set of the zone. If the server
+ * lacks the value, and its NS set has no host of the delegation, it could be an interceptor with a zone of that name, or have an
+ * old copy of the zone. Only an interceptor also answers for the registry's zone.
  */
 async function askServer(server: DnsServerAddress, { zone, hosts }: FoundZone, check: DnsCheck) {
   const { name, expected, cache, effects } = check
   if (cache.isSilent(server)) return NOT_ASKED
   const reply = await sendQuery(server, { name, type: 'TXT' }, check.deadline.limitedTo(SERVER_MS), effects)
   if (reply.kind !== 'not_checked') cache.recordReply(server, reply.kind !== 'timeout')
-  const answer = readTxtReply(reply, name, expected)
+  const answer = toTxtObservation(reply, name, expected)
   if (reply.kind !== 'answer') return { ...NOT_ASKED, ...answer }
   const { message } = reply
   const [soaAnswer, nsAnswer] = await Promise.all(
@@ -133,8 +136,8 @@ async function askServer(server: DnsServerAddress, { zone, hosts }: FoundZone, c
 }
 
 /**
- * Whether a server of the zone also answers a recursive query for the registry above: other authoritative servers refuse or refer
- * (RFC 1034 section 4.3.2). Always false on other ports than 53, because networks intercept only that one.
+ * Whether a server of the zone also answers a recursive query for the registry above: authoritative servers refuse or refer (RFC
+ * 1034 section 4.3.2). Always false on a port other than 53, because networks intercept only port 53.
  */
 async function answersForRegistry(server: DnsServerAddress, zone: string, check: DnsCheck): Promise<boolean> {
   if (server.port !== DNS_PORT) return false
@@ -144,15 +147,15 @@ async function answersForRegistry(server: DnsServerAddress, zone: string, check:
   return message !== undefined && message.answers.length > 0 && (message.ra || !message.aa)
 }
 
-/** Reads the reply to a TXT query. Silence, refusals and truncated answers are never `absent`. */
-export function readTxtReply(reply: QueryResult, name: string, expected: string | null): TxtObservation {
+/** Reads the result of a TXT query. Silence, errors and truncated responses never give the outcome `absent`. */
+export function toTxtObservation(reply: QueryResult, name: string, expected: string | null): TxtObservation {
   if (reply.kind !== 'answer')
     return { ...NO_ANSWER, outcome: reply.kind, ms: reply.kind === 'not_checked' ? null : reply.ms }
   const { message, ms } = reply
   const { values, ttl, aliases } = readTxt(message, name)
   const outcome = outcomeOf(message.rcode, values, expected)
   return {
-    // A truncated answer (TC bit) is incomplete because TCP failed, so it can't prove that the value is missing: report a
+    // A truncated response (TC bit) after TCP failed is incomplete and can't prove that the value is missing, so report a
     // timeout.
     outcome: message.tc && (outcome === 'mismatch' || outcome === 'absent') ? 'timeout' : outcome,
     ...{ values, ttl, alias: aliases[0] ?? null, authoritative: message.aa, ms },
@@ -160,7 +163,7 @@ export function readTxtReply(reply: QueryResult, name: string, expected: string 
   }
 }
 
-/** Returns the outcome of a complete answer. */
+/** Returns the outcome for a complete response. */
 function outcomeOf(rcode: string, values: readonly TxtValue[], expected: string | null): TxtOutcome {
   if (rcode === 'NXDOMAIN') return 'nxdomain'
   if (rcode === 'REFUSED') return 'refused'
@@ -169,29 +172,35 @@ function outcomeOf(rcode: string, values: readonly TxtValue[], expected: string 
   return hasText(values, expected) ? 'match' : 'mismatch'
 }
 
-/** End of a CNAME chain, with the TXT set and its TTL there. */
+/** A CNAME chain, with the TXT set at its end. */
 type CnameEnd = CnameChain & Pick<TxtAnswer, 'values' | 'ttl'>
 
 /**
- * Finds the end of a CNAME chain: by the server's own answer if the complete chain is in its zone, otherwise at the servers of
- * the targets' zones.
+ * Finds the end of a CNAME chain: in the server's own response if all targets are in its zone, otherwise at the name servers of
+ * the targets.
  */
 async function findCnameEnd(zone: string, txt: TxtAnswer, answer: TxtObservation, check: DnsCheck) {
   const { aliases, values, ttl } = txt
   const { outcome, negativeTtl } = answer
   const isInZone = aliases.every((target) => isWithin(target, zone))
-  // The rcode belongs to the last name of the chain (RFC 6604 section 3), so NXDOMAIN shows that this name is the end.
+  // The rcode belongs to the last name of the chain (RFC 6604 section 3), so after NXDOMAIN that name is the end.
   if (isInZone && (values.length > 0 || outcome === 'nxdomain' || negativeTtl !== null))
     return { targets: aliases, isKnown: true, values, ttl }
   return await followCnames([check.name, ...aliases], check)
 }
 
-/** Follows a CNAME chain at the authoritative servers of its last target, until a name without a CNAME, a loop, or the maximum length. */
+/**
+ * Follows a CNAME chain from its last target, at the authoritative servers of each target, until a name without a CNAME, a loop,
+ * or the maximum length.
+ *
+ * @param visited the checked name and the targets so far
+ */
 async function followCnames(visited: readonly string[], check: DnsCheck): Promise<CnameEnd> {
   const targets = visited.slice(1)
   const target = targets.at(-1) ?? ''
   const nothing = (isKnown: boolean): CnameEnd => ({ targets, isKnown, values: [], ttl: null })
-  // A target of one label is no host name: the TXT value was entered as a CNAME target, so there is nothing to query.
+  // Don't follow a chain that is too long, or a target that is no host name: a single label is a TXT value that was entered as a
+  // CNAME target.
   if (targets.length > MAX_CNAMES || !canQuery(target) || !target.includes('.')) return nothing(true)
   const location = await findZone(target, check)
   if (location.kind !== 'found') return nothing(location.kind === 'no_domain')
@@ -202,9 +211,9 @@ async function followCnames(visited: readonly string[], check: DnsCheck): Promis
     ['NOERROR', 'NXDOMAIN', 'YXDOMAIN'].includes(one.rcode) && isFromZone(one, location.zone)
   const answers = servers.map((server) => getAnswer(server, { name: target, type: 'TXT' }, check, SERVER_MS))
   const message = await awaitPreferred(answers, isGood)
-  // The end of the chain is known to be empty if no server has an address, or all that answer refuse: resolvers find no value
-  // either.
+  // Without a response, the chain certainly has no value only if no name server has an address.
   if (message === undefined) return nothing(known.every((addresses) => addresses?.length === 0))
+  // No response is usable. If they come from authoritative servers (no RA), resolvers find no value either.
   if (!isGood(message)) return nothing(!message.ra)
   const { aliases, values, ttl } = readTxt(message, target)
   const isOver = values.length > 0 || aliases.length === 0

@@ -1,29 +1,30 @@
 import type { Clock, DnsServerAddress } from '../context.ts'
 
-/** Milliseconds for which a result is shared with other checks, and a silent server isn't queried. */
+/** Milliseconds for which a result is cached, and for which a silent server isn't queried. */
 const KEPT_MS = 5 * 60 * 1000
 /**
- * Maximum number of results kept; the oldest is dropped for a new one. Without this limit, a run over thousands of domains, each
- * in its own zone, would fill the memory.
+ * Maximum number of cached results; a new one replaces the oldest. Without this limit, a run over thousands of domains, each in
+ * its own zone, would fill the memory.
  */
 const MAX_KEPT = 1000
-/** Number of unanswered queries in a row after which a server is treated as silent: it isn't queried for five minutes. */
+/** Number of unanswered queries in a row after which a server isn't queried for five minutes. */
 const SILENT_AFTER = 3
 
-/** State that the checks of a run share: zones, the addresses of name servers, and which servers are silent. */
+/** Cache that the checks of a run share: zones, addresses of name servers, and which servers are silent. */
 export type SharedCache = ReturnType<typeof createSharedCache>
 
-/** Creates the shared state of a run, or of a single check. */
+/** Creates an empty cache for a run or a single check. */
 export function createSharedCache(clock: Pick<Clock, 'monotonic'>) {
   const results = new Map<string, { readonly result: Promise<unknown>; readonly until: number }>()
   const silences = new Map<string, { count: number; until: number }>()
   const keyOf = ({ address, port }: DnsServerAddress) => `${address} ${port}`
   return {
     /**
-     * Returns the result of an earlier `load` for `key`, finished or still running, if it began at most five minutes ago;
-     * otherwise calls `load`.
+     * Returns the cached result for `key`, finished or still running, if its `load` began at most five minutes ago; otherwise
+     * calls `load`.
      *
-     * @param isKept whether to keep a result for other checks; false for a failure, since it might be over at the next attempt
+     * @param isKept whether to cache a result; a rejected or refused result is forgotten, since the failure might be over at the
+     *   next attempt
      */
     memoize<T>(key: string, load: () => Promise<T>, isKept: (result: T) => boolean): Promise<T> {
       const known = results.get(key)
@@ -36,12 +37,12 @@ export function createSharedCache(clock: Pick<Clock, 'monotonic'>) {
       result.then((value) => isKept(value) || forget(), forget)
       return result
     },
-    /** Whether a server left its last three queries of the run unanswered, the last one less than five minutes ago. */
+    /** Whether a server left at least three queries in a row unanswered, the last one less than five minutes ago. */
     isSilent(server: DnsServerAddress): boolean {
       const known = silences.get(keyOf(server))
       return known !== undefined && known.count >= SILENT_AFTER && clock.monotonic() < known.until
     },
-    /** Records whether a server answered a query. An answer resets the server's count of unanswered queries. */
+    /** Records whether a server answered a query. An answer resets the count of unanswered queries. */
     recordReply(server: DnsServerAddress, answered: boolean): void {
       const key = keyOf(server)
       const count = answered ? 0 : (silences.get(key)?.count ?? 0) + 1

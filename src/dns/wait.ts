@@ -4,15 +4,14 @@ import type { CheckReport } from './report.ts'
 import { type DnsEffects, getAnswer } from './wire/ask.ts'
 import { decodeValues, readTxt } from './wire/txt-answer.ts'
 
-/** Milliseconds between two checks: doubles from `first` up to `max`, without random variation. */
+/** Milliseconds between two checks: doubled from `first` up to `max`, without random variation. */
 const DELAYS = { first: 5000, max: 30_000, jitter: 0 } as const
-/** Milliseconds between two polls of one server that lacks the record, while waiting for the next check. */
+/** Milliseconds between two polls of one name server, while waiting for the next check. */
 const POLL_INTERVAL_MS = 3000
 
-/** Request of a wait: a check with a deadline. */
 type WaitRequest = CheckRequest & { readonly deadline: Deadline }
 
-/** One check of a wait, and the delay that follows. */
+/** One check while waiting for a record. */
 export interface CheckAttempt {
   readonly report: CheckReport
   /** Milliseconds until the next check; null after the last one. */
@@ -20,11 +19,12 @@ export interface CheckAttempt {
 }
 
 /**
- * Checks repeatedly until the record is ready or the deadline has passed, and yields each report. Between two checks, polls one
- * authoritative server that lacks the record, and checks at once if its answer changes. Throws what `checkDns` throws.
+ * Checks repeatedly until the record is ready or the deadline has passed. Yields each report, and returns the last one. Between
+ * two checks, polls one name server that lacks the record; if its answer changes, the next check follows at once.
  *
- * @param request `deadline` is that of the complete wait, including the first check
- * @param inTurn runs a check when its turn comes in a run over many domains, by default at once; its errors are thrown
+ * @param request `deadline` limits the wait, including the first check
+ * @param inTurn runs a check when a run over many domains allows it; by default at once
+ * @throws what `checkDns` throws, and what `inTurn` throws
  */
 export async function* waitForRecord(
   request: WaitRequest,
@@ -32,8 +32,8 @@ export async function* waitForRecord(
   inTurn: <T>(work: () => Promise<T>) => Promise<T> = (work) => work(),
 ): AsyncGenerator<CheckAttempt, CheckReport, void> {
   const { clock } = effects
-  // `since`: time of the first check after which only resolvers' caches lacked the record. `longestMs`: longest TTL that checks
-  // have reported since then.
+  // Set while only the caches of resolvers lack the record. `since`: time of the first such check (monotonic clock). `longestMs`:
+  // longest TTL that checks have reported since then.
   let caches: { readonly since: number; readonly longestMs: number } | undefined
   for (let checks = 1; ; checks += 1) {
     const report = await inTurn(() => {
@@ -47,7 +47,8 @@ export async function* waitForRecord(
       : undefined
     const delay = backoffMs(checks, DELAYS)
     const isOver = report.ready || remainingMs === 0
-    // If only resolvers answered, nothing changes before the negative answer in their caches expires, so wait at least that long.
+    // If only resolvers responded, nothing changes before the negative answer in their caches expires, so wait for at least that
+    // time.
     const keptMs = report.verdict === 'unknown' ? namedMs : 0
     const nextInMs = isOver ? null : Math.min(Math.max(delay, keptMs), remainingMs)
     yield { report, nextInMs }
@@ -56,7 +57,7 @@ export async function* waitForRecord(
   }
 }
 
-/** Waits for `ms` milliseconds, or until `hasChanged` resolves to true. */
+/** Waits for `ms` milliseconds; ends early when a poll with `hasChanged` returns true. */
 async function pause(ms: number, hasChanged: () => Promise<boolean>, effects: DnsEffects): Promise<void> {
   const { clock, signal } = effects
   const { remainingMs } = createDeadline(ms, clock)
@@ -67,7 +68,7 @@ async function pause(ms: number, hasChanged: () => Promise<boolean>, effects: Dn
   await clock.sleep(Math.max(0, remainingMs()), signal)
 }
 
-/** Whether a server that lacked the record in the report answers differently now. */
+/** Whether a name server that lacked the record in the report has other TXT values now. False if no such server responds. */
 async function hasChanged({ name, nameservers }: CheckReport, request: WaitRequest, effects: DnsEffects) {
   const lacking = nameservers.find(({ outcome }) => ['absent', 'mismatch', 'nxdomain'].includes(outcome))
   if (lacking === undefined || lacking.address === null) return false

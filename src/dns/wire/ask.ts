@@ -214,8 +214,8 @@ export function limitQueries(dns: DnsTransports, max: number) {
 }
 
 /**
- * Returns the first result that `isPreferred` accepts, as soon as it arrives. If there is none, waits for all tasks and returns the
- * first other result in their order; undefined if no task has one.
+ * Returns the first result that `isPreferred` accepts, as soon as it arrives. If there is none, waits for all tasks and returns
+ * the result of the first task that has one; undefined if no task has any.
  */
 export async function awaitPreferred<T>(
   tasks: readonly Promise<T | undefined>[],
