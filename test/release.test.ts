@@ -33,7 +33,7 @@ const MAY_BE =
   /^(package\.json|[A-Z]+(\.md)?|bin\/[\w.]+|dist\/[\w.-]+|dist\/native\/[\w-]+\/[\w.-]+|docs\/[\w-]+\.(md|svg)|docs\/schemas\/[\w-]+\.json)$/
 
 test.runIf(needs('posix'))(
-  'the package contains only the program, licenses and documents, and links lead to files in the package',
+  'the package contains only the program, licenses and documents, and links lead into the package or src',
   () => {
     // Skip the package's scripts, which would build the program again.
     const packed = JSON.parse(
@@ -59,7 +59,7 @@ test.runIf(needs('posix'))(
     const links = files
       .filter((path) => path.endsWith('.md'))
       .flatMap((path) =>
-        [...read(path).matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)].map(([, link = '']) =>
+        [...read(path).matchAll(/\]\((?!https?:|#|\.\.\/src\/)([^)#\s]+)/g)].map(([, link = '']) =>
           posix.join(posix.dirname(path), link),
         ),
       )
