@@ -8,9 +8,9 @@ import { parseTimestamp } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { isProfileName } from '../settings/profiles.ts'
 import { type Settings, settingValue } from '../settings/settings.ts'
-import { writeDurable } from '../storage/atomic-file.ts'
-import { cannotWrite, catchError, codeOf, reason } from '../storage/file-errors.ts'
-import { fileError, readJson, requireFormat } from '../storage/json-file.ts'
+import { writeFileDurably } from '../storage/atomic-file.ts'
+import { catchError, errnoCode, reasonOf, writeError } from '../storage/file-errors.ts'
+import { fileError, readJsonFile, requireFileFormat } from '../storage/json-file.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
 import { judgeClaim } from './lifecycle.ts'
@@ -62,14 +62,14 @@ export async function saveClaim(claim: DomainClaim, io: Io): Promise<void> {
     const pointer = join(names, nameKey(claim.name ?? ''))
     writeFileSync(pointer, '')
     chmodSync(pointer, 0o600)
-    writeDurable(path, text)
+    writeFileDurably(path, text)
   }
   try {
     // `forgetClaim` in another process may remove the directory between two steps of `save`, so retry once: the second attempt
     // recreates the directory.
     await save().catch(save)
   } catch (error) {
-    await io.warn(`couldn't save the claim on this machine: ${cannotWrite(path, error).message}`)
+    await io.warn(`couldn't save the claim on this machine: ${writeError(path, error).message}`)
   }
 }
 
@@ -77,7 +77,7 @@ export async function saveClaim(claim: DomainClaim, io: Io): Promise<void> {
 export async function forgetClaim(entry: LedgerEntry, place: Place): Promise<void> {
   const path = pathOf(entry, place)
   const failure = catchError(() => rmSync(path, { force: true }))
-  if (failure !== undefined) throw cannotWrite(path, failure)
+  if (failure !== undefined) throw writeError(path, failure)
   // `rmdir` removes only an empty directory, and throws if the domain has other claims, so ignore its error.
   catchError(() => rmdirSync(dirname(path)))
 }
@@ -181,7 +181,7 @@ async function read(keys: Iterable<string>, place: Place, onDamaged?: OnDamaged)
     const directory = nameDirectory(key, place)
     for (const file of namesBelow(directory).filter((name) => /^[0-9a-f]{32}\.json$/.test(name))) {
       try {
-        const entry = readJson(join(directory, file), parseEntry)
+        const entry = readJsonFile(join(directory, file), parseEntry)
         if (entry !== undefined && (issuer ?? entry.issuer) === entry.issuer) entries.push(entry)
       } catch (error) {
         if (!(error instanceof CliError)) throw error
@@ -213,7 +213,7 @@ function* keysIn(place: Place, prefix = '', most?: number): Generator<string, vo
 /** Validates the JSON of a ledger file. @throws Error if the format is another or a field is missing */
 function parseEntry(value: unknown): LedgerEntry {
   const entry = value as Partial<LedgerEntry> & { readonly format?: unknown }
-  requireFormat(entry?.format, FORMAT)
+  requireFileFormat(entry?.format, FORMAT)
   const { issuer, seen_at, claim } = entry
   if (typeof issuer !== 'string' || typeof seen_at !== 'string' || typeof claim?.domain_id !== 'string')
     throw new Error('it is damaged: a field is missing')
@@ -232,8 +232,8 @@ function namesBelow(directory: string, most = Number.POSITIVE_INFINITY): string[
   } catch (error) {
     // Other programs leave files between the directories, such as .DS_Store on macOS. So treat a file (ENOTDIR) like a missing
     // directory (ENOENT): it has no names.
-    if (['ENOENT', 'ENOTDIR'].includes(codeOf(error) ?? '')) return []
-    throw fileError(directory, `it can't be read (${reason(error)})`, { cause: error })
+    if (['ENOENT', 'ENOTDIR'].includes(errnoCode(error) ?? '')) return []
+    throw fileError(directory, `it can't be read (${reasonOf(error)})`, { cause: error })
   } finally {
     opened?.closeSync()
   }

@@ -3,7 +3,7 @@ import { addAbortSignal, type Readable } from 'node:stream'
 import { CliError, usageError } from '../errors.ts'
 import { isUuid } from '../service/claims.ts'
 import { CLAIM_REGIONS } from '../service/types.ts'
-import { reason } from '../storage/file-errors.ts'
+import { reasonOf } from '../storage/file-errors.ts'
 import type { Io } from '../terminal/io.ts'
 import { clip } from '../terminal/sanitize.ts'
 import { parseDomain } from './load.ts'
@@ -115,7 +115,7 @@ async function readText(from: string, { stdin, interrupts }: Io): Promise<string
   } catch (error) {
     signal.throwIfAborted()
     if (error instanceof CliError) throw error
-    throw usageError(`--from: couldn't read ${from}: ${reason(error)}`)
+    throw usageError(`--from: couldn't read ${from}: ${reasonOf(error)}`)
   }
   return new TextDecoder().decode(Buffer.concat(chunks))
 }

@@ -7,7 +7,7 @@ import { findSession, profileFiles } from '../session/session-file.ts'
 import { configPath } from '../settings/config.ts'
 import { getBaseUrl, getClientId, settingValue, usesSharedStore } from '../settings/settings.ts'
 import { shellQuote } from '../shell-quote.ts'
-import { removeDurable, writeDurable } from '../storage/atomic-file.ts'
+import { removeFileDurably, writeFileDurably } from '../storage/atomic-file.ts'
 import { withLock } from '../storage/lock.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
@@ -34,8 +34,8 @@ export async function examineDirectories(io: Io): Promise<CheckResult> {
     await ensurePrivateDirectory(directory, 'leave')
     const path = join(directory, '.doctor.tmp')
     // Write as session files are written, with a temporary file and a rename, so that the same operations are tested.
-    writeDurable(path, ' '.repeat(1024))
-    removeDurable(path)
+    writeFileDurably(path, ' '.repeat(1024))
+    removeFileDurably(path)
   }
   const isExposed = (path: string) => io.platform !== 'win32' && (lstatSync(path).mode & 0o077) !== 0
   // Check the two directories only: without access to a directory, nobody reaches the files in it.

@@ -1,6 +1,6 @@
 import { closeSync, openSync } from 'node:fs'
 import { TransportError } from '../context.ts'
-import { catchError, codeOf } from '../storage/file-errors.ts'
+import { catchError, errnoCode } from '../storage/file-errors.ts'
 import { excerpt } from '../terminal/sanitize.ts'
 
 const UNTRUSTED = 'is not signed by a certificate authority that this machine trusts'
@@ -76,7 +76,7 @@ export function classifyHttpError(
  * the message would blame DNS.
  */
 function hasNoDescriptor(): boolean {
-  return codeOf(catchError(() => closeSync(openSync(process.execPath, 'r')))) === 'EMFILE'
+  return errnoCode(catchError(() => closeSync(openSync(process.execPath, 'r')))) === 'EMFILE'
 }
 
 /**

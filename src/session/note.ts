@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { CliError } from '../errors.ts'
-import { removeDurable } from '../storage/atomic-file.ts'
-import { cannotWrite, catchError, codeOf } from '../storage/file-errors.ts'
+import { removeFileDurably } from '../storage/atomic-file.ts'
+import { catchError, errnoCode, writeError } from '../storage/file-errors.ts'
 import { tokenLostError } from './messages.ts'
 import { decodeSession, findSession, type ProfileFiles, SESSION_BYTES, type Session } from './session-file.ts'
 
@@ -63,8 +63,8 @@ export function reserveFile(
   try {
     fd = isOwn ? disk.create(path) : disk.open(path)
   } catch (error) {
-    if (codeOf(error) === (isOwn ? 'EEXIST' : 'ENOENT')) throw sessionChangedError(profile)
-    throw cannotWrite(path, error)
+    if (errnoCode(error) === (isOwn ? 'EEXIST' : 'ENOENT')) throw sessionChangedError(profile)
+    throw writeError(path, error)
   }
   let isOpen = true
   const put = (text: string) => {
@@ -89,7 +89,7 @@ export function reserveFile(
     /** Closes the file; removes the file only if this process created it. @returns the error if removing failed */
     discard(): Error | undefined {
       reservation.close()
-      return isOwn ? catchError(() => void removeDurable(path, disk)) : undefined
+      return isOwn ? catchError(() => void removeFileDurably(path, disk)) : undefined
     },
   }
   try {
@@ -98,7 +98,7 @@ export function reserveFile(
     return reservation
   } catch (error) {
     reservation.discard()
-    throw cannotWrite(path, error)
+    throw writeError(path, error)
   }
 }
 
@@ -128,7 +128,7 @@ export function replaceSession(files: ProfileFiles, path: string, { id, generati
     const now = findSession(files)
     const isStored = now?.id === id && now.generation >= generation
     if (!isStored)
-      throw codeOf(error) === 'ENOENT' ? tokenLostError(files.profile) : cannotWrite(files.session, error)
+      throw errnoCode(error) === 'ENOENT' ? tokenLostError(files.profile) : writeError(files.session, error)
   }
   // Remove the earlier notes only after flushing the directory: otherwise a power loss could bring back the former `session.json`
   // without its note, and its used token would be sent again.
@@ -159,7 +159,7 @@ export function storeSessionFromNote(files: ProfileFiles, name: string, session:
       disk.close(fd)
     }
   } catch (error) {
-    throw cannotWrite(path, error)
+    throw writeError(path, error)
   }
   replaceSession(files, path, session)
 }

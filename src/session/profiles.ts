@@ -3,7 +3,7 @@ import type { Context } from '../context.ts'
 import { usageError } from '../errors.ts'
 import { DEFAULT_PROFILE, isProfileName } from '../settings/profiles.ts'
 import type { Settings } from '../settings/settings.ts'
-import { listNames } from '../storage/private-directory.ts'
+import { listDirectory } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
 import { notSignedInError } from './messages.ts'
 import { type ProfileFiles, profilesDirectory, readSession } from './session-file.ts'
@@ -17,8 +17,8 @@ export function listProfilesWithSecrets(context: Pick<Context, 'directories'>): 
 
 function profilesWith(context: Pick<Context, 'directories'>, counts: (name: string) => boolean): string[] {
   const directory = profilesDirectory(context)
-  return listNames(directory).filter(
-    (name) => isProfileName(name) && listNames(join(directory, name)).some(counts),
+  return listDirectory(directory).filter(
+    (name) => isProfileName(name) && listDirectory(join(directory, name)).some(counts),
   )
 }
 
@@ -33,7 +33,7 @@ export function listKnownProfiles(
     Object.keys(fields).length > 0 ? [name] : [],
   )
   const withSession = profilesWith(context, isSession)
-  const withClaims = listNames(join(context.directories.state, 'claims')).filter(isProfileName)
+  const withClaims = listDirectory(join(context.directories.state, 'claims')).filter(isProfileName)
   return [...new Set([DEFAULT_PROFILE, ...withSetting, ...withSession, ...withClaims])].sort()
 }
 

@@ -8,8 +8,8 @@ import {
 } from '../oauth/token-endpoint.ts'
 import { parseBaseUrl } from '../settings/addresses.ts'
 import { addProfileFlag } from '../settings/profiles.ts'
-import { removeDurable } from '../storage/atomic-file.ts'
-import { cannotWrite, catchError } from '../storage/file-errors.ts'
+import { removeFileDurably } from '../storage/atomic-file.ts'
+import { catchError, writeError } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
 import { backoffMs, REQUEST_BACKOFF } from '../timeout.ts'
@@ -125,7 +125,7 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
   // A note shorter than its reserved space proves that its token wasn't sent yet, so a retry replaces the note. A plain renewal
   // must not, and has thrown above: if the lock file was deleted, the process that created the note may be about to send.
   const isUnsent = interruption !== undefined && readNoteFile(files, name) === 'unsent'
-  if (isUnsent) removeDurable(join(files.directory, name), files.disk)
+  if (isUnsent) removeFileDurably(join(files.directory, name), files.disk)
   const isNoted = interruption !== undefined && !isUnsent
   // Whether `session.json` still has the text that was read in step 2. Generations aren't compared, since those of two sign-ins are
   // unrelated.
@@ -199,7 +199,7 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
       if (!isOnDisk && (options.always || sent.access === undefined)) throw error
       // Only warn. If `isOnDisk`, the next command stores the session from the note; otherwise the refresh token is lost, but this
       // command can still use its access token.
-      const problem = cannotWrite(files.session, error.cause).message
+      const problem = writeError(files.session, error.cause).message
       await io.warn(isOnDisk ? problem : `${error.message}; ${error.hint}`)
     }
     return finishRenewedPass(sent, next)

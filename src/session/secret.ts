@@ -3,7 +3,7 @@ import { realpathSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { callKeychain, testKeychain } from '../credentials/keychain.ts'
 import { CliError } from '../errors.ts'
-import { cannotWrite, catchError, reason } from '../storage/file-errors.ts'
+import { catchError, reasonOf, writeError } from '../storage/file-errors.ts'
 import type { Io } from '../terminal/io.ts'
 import { refreshInterruptedError, signInHint, tokenLostError, unsentTokenError } from './messages.ts'
 import { isCompleteSession, noteFileName, type ReservedFile, readNoteFile, replaceSession } from './note.ts'
@@ -151,14 +151,14 @@ export async function storeSession(
     const failure = catchError(() => reservation.fill(encodeSession(session)))
     // Fail before writing the keychain: a new sign-in must not overwrite the former session's item unless it can also replace the
     // former session.
-    if (failure !== undefined && session.generation === 1) throw cannotWrite(path, failure)
+    if (failure !== undefined && session.generation === 1) throw writeError(path, failure)
     try {
       if (refusal !== undefined) throw refusal
       await io.waiting(WAITING, writeItem(io, files, session, secret))
       if (failure === undefined) return replaceSession(files, path, session)
       // Only warn: the keychain holds the token, one generation ahead of `session.json`, and the next renewal takes the token from
       // the keychain.
-      return await io.warn(`the session of profile ${profile} is in the keychain only: ${reason(failure)}`)
+      return await io.warn(`the session of profile ${profile} is in the keychain only: ${reasonOf(failure)}`)
     } catch (error) {
       if (!(error instanceof CliError) || error.code !== 'store_unavailable') throw error
       await io.warn(`the secret of profile ${profile} is in a file that only you can read: ${error.message}`)
@@ -166,7 +166,7 @@ export async function storeSession(
   }
   const whole = { ...session, refreshToken: secret }
   const failure = catchError(() => reservation.fill(encodeSession(whole)))
-  if (failure !== undefined) throw tokenLostError(profile, reason(failure), failure)
+  if (failure !== undefined) throw tokenLostError(profile, reasonOf(failure), failure)
   replaceSession(files, path, whole)
 }
 

@@ -3,8 +3,8 @@ import { isNoKeychainError, testKeychain } from '../credentials/keychain.ts'
 import { CliError } from '../errors.ts'
 import type { AccessToken } from '../oauth/token-endpoint.ts'
 import type { LocalStoreKind } from '../settings/table.ts'
-import { removeDurable } from '../storage/atomic-file.ts'
-import { cannotWrite, catchError } from '../storage/file-errors.ts'
+import { removeFileDurably } from '../storage/atomic-file.ts'
+import { catchError, writeError } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
 import { listNoteFiles, noteFileName, type ReservedFile, reserveFile } from './note.ts'
@@ -108,9 +108,9 @@ function removeNotes(files: ProfileFiles, but?: string): void {
   try {
     disk.syncDirectory(directory)
   } catch (error) {
-    throw cannotWrite(directory, error)
+    throw writeError(directory, error)
   }
-  for (const name of listNoteFiles(files)) if (name !== but) removeDurable(join(directory, name), disk)
+  for (const name of listNoteFiles(files)) if (name !== but) removeFileDurably(join(directory, name), disk)
 }
 
 export interface SignOutResult {
@@ -140,7 +140,7 @@ export async function forgetSession(
       await files.prepare()
       await withLock(files.lock, io, { ...sessionLockOptions(io, files), ...WITHOUT_LOCKS }, async () => {
         session = findSession(files)
-        wasSignedIn = removeDurable(files.session, files.disk)
+        wasSignedIn = removeFileDurably(files.session, files.disk)
         removeNotes(files)
       })
     }

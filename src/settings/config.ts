@@ -2,9 +2,9 @@ import { readlinkSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
-import { writeDurable } from '../storage/atomic-file.ts'
+import { writeFileDurably } from '../storage/atomic-file.ts'
 import { catchError } from '../storage/file-errors.ts'
-import { readJson, requireFormat } from '../storage/json-file.ts'
+import { readJsonFile, requireFileFormat } from '../storage/json-file.ts'
 import { withLock } from '../storage/lock.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import { type ProfileConfig, type SettingKey, settingText } from './table.ts'
@@ -58,7 +58,7 @@ export function configPath({ directories }: ConfigDirectory): string {
  * @throws CliError `cannot_read`, exit 1, with the path and a remedy, for a damaged file or one from a later version
  */
 export async function readConfig(context: ConfigDirectory): Promise<Config> {
-  return (await readJson(configPath(context), parseConfig)) ?? { version: 1, profiles: {} }
+  return (await readJsonFile(configPath(context), parseConfig)) ?? { version: 1, profiles: {} }
 }
 
 /**
@@ -81,7 +81,7 @@ export async function updateConfig(
   return withLock(lock, context, waiting, async () => {
     const config = await readConfig(context)
     change(config)
-    writeDurable(configPath(context), `${JSON.stringify(config, null, 2)}\n`)
+    writeFileDurably(configPath(context), `${JSON.stringify(config, null, 2)}\n`)
     return config
   })
 }
@@ -89,11 +89,11 @@ export async function updateConfig(
 /**
  * Validates the parsed JSON of the configuration file.
  *
- * @throws Error with the defect, to which `readJson` adds the path and a remedy
+ * @throws Error with the defect, to which `readJsonFile` adds the path and a remedy
  */
 function parseConfig(value: unknown): Config {
   const config = requireObject(value, 'the file')
-  requireFormat(config['version'], 1)
+  requireFileFormat(config['version'], 1)
   const { current_profile: current, profiles = {} } = config
   if (current !== undefined && typeof current !== 'string') throw new Error('current_profile is not text')
   for (const [name, settings] of Object.entries(requireObject(profiles, 'profiles')))

@@ -11,9 +11,9 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { CliError } from '../errors.ts'
-import { cannotWrite, catchError, codeOf, POSIX, reason, remedy } from './file-errors.ts'
+import { catchError, errnoCode, hintFor, IS_POSIX, reasonOf, writeError } from './file-errors.ts'
 import { readOwnFile } from './json-file.ts'
-import { listNames } from './private-directory.ts'
+import { listDirectory } from './private-directory.ts'
 
 // Follow links on Windows, which lacks O_NOFOLLOW: creating a link there requires permissions that other users don't have.
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0
@@ -57,7 +57,7 @@ export const realDisk = {
         renameSync(from, to)
         return
       } catch (error) {
-        if (POSIX || !['EPERM', 'EACCES', 'EBUSY'].includes(codeOf(error) ?? '')) throw error
+        if (IS_POSIX || !['EPERM', 'EACCES', 'EBUSY'].includes(errnoCode(error) ?? '')) throw error
         // The program could write to the directory a moment ago, so permissions aren't the cause: another program has the file
         // open. Retry, and report that if retries don't help.
         const held = new Error('EBUSY: another program holds it open', { cause: error })
@@ -68,15 +68,15 @@ export const realDisk = {
   },
   remove: (path: string): void => unlinkSync(path),
   /** Lists the names in a directory; none if it doesn't exist. @throws CliError `cannot_write`, exit 1 */
-  names: listNames,
+  names: listDirectory,
   /** Flushes a directory: without this, a power loss may undo creating, renaming or removing a file. */
   syncDirectory(path: string): void {
-    if (!POSIX) return
+    if (!IS_POSIX) return
     const directory = openSync(path, constants.O_RDONLY)
     try {
       fsyncSync(directory)
     } catch (error) {
-      if (!NO_DIRECTORY_SYNC.includes(codeOf(error))) throw error
+      if (!NO_DIRECTORY_SYNC.includes(errnoCode(error))) throw error
     } finally {
       closeSync(directory)
     }
@@ -111,7 +111,7 @@ export type SessionDisk = typeof realDisk
  * have no permissions; ignore their errors.
  */
 function allowOwner(fd: number): void {
-  if (POSIX) catchError(() => fchmodSync(fd, 0o600))
+  if (IS_POSIX) catchError(() => fchmodSync(fd, 0o600))
 }
 
 /**
@@ -120,7 +120,7 @@ function allowOwner(fd: number): void {
  *
  * @throws CliError `cannot_write`, exit 1, with the path; the old file is unchanged
  */
-export function writeDurable(path: string, text: string, disk: SessionDisk = realDisk): void {
+export function writeFileDurably(path: string, text: string, disk: SessionDisk = realDisk): void {
   const directory = dirname(path)
   const temporary = join(directory, `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`)
   try {
@@ -134,7 +134,7 @@ export function writeDurable(path: string, text: string, disk: SessionDisk = rea
     disk.rename(temporary, path)
   } catch (error) {
     catchError(() => disk.remove(temporary))
-    throw cannotWrite(path, error)
+    throw writeError(path, error)
   }
   // Ignore a failed flush: readers already see the new file.
   catchError(() => disk.syncDirectory(directory))
@@ -146,13 +146,13 @@ export function writeDurable(path: string, text: string, disk: SessionDisk = rea
  * @returns whether there was a file
  * @throws CliError `cannot_write`, exit 1, if the file is still there
  */
-export function removeDurable(path: string, disk: SessionDisk = realDisk): boolean {
+export function removeFileDurably(path: string, disk: SessionDisk = realDisk): boolean {
   try {
     disk.remove(path)
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return false
-    throw new CliError('cannot_write', `${path} can't be removed: ${reason(error)}`, {
-      hint: remedy(error, 'remove it by hand: it may hold a secret'),
+    if (errnoCode(error) === 'ENOENT') return false
+    throw new CliError('cannot_write', `${path} can't be removed: ${reasonOf(error)}`, {
+      hint: hintFor(error, 'remove it by hand: it may hold a secret'),
       cause: error,
     })
   }

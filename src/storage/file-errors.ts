@@ -2,18 +2,18 @@ import { statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { CliError } from '../errors.ts'
 
-export const POSIX = process.platform !== 'win32'
+export const IS_POSIX = process.platform !== 'win32'
 
 /**
  * Returns the error for a file that can't be written: `cannot_write`, exit 1, with a hint for its cause. Returns a `CliError`
  * unchanged.
  */
-export function cannotWrite(path: string, error: unknown): CliError {
+export function writeError(path: string, error: unknown): CliError {
   if (error instanceof CliError) return error
   const permissions =
     'check the owner and the permissions of that directory, or set MAILCLAIM_STATE_DIR and MAILCLAIM_CONFIG_DIR'
-  return new CliError('cannot_write', `${path} can't be written: ${reason(error)}`, {
-    hint: rootOwnerHint(path) ?? remedy(error, permissions),
+  return new CliError('cannot_write', `${path} can't be written: ${reasonOf(error)}`, {
+    hint: rootOwnerHint(path) ?? hintFor(error, permissions),
     cause: error,
   })
 }
@@ -30,8 +30,8 @@ const REMEDIES: Readonly<Record<string, string>> = {
 }
 
 /** Returns the hint for a file error. @param otherwise hint for error codes without one of their own */
-export function remedy(error: unknown, otherwise: string): string {
-  return REMEDIES[codeOf(error) ?? ''] ?? otherwise
+export function hintFor(error: unknown, otherwise: string): string {
+  return REMEDIES[errnoCode(error) ?? ''] ?? otherwise
 }
 
 /**
@@ -63,13 +63,13 @@ const unnamed = (error: unknown) => UNNAMED[String((error as Partial<NodeJS.Errn
  * Returns the cause of a file error on one line: of "ENOSPC: no space left on device, write", the middle part; otherwise the error
  * code.
  */
-export function reason(error: unknown): string {
+export function reasonOf(error: unknown): string {
   const message = unnamed(error) ?? (error instanceof Error ? error.message : String(error))
-  return /^E[A-Z0-9]+: (?<words>[^,]+)/.exec(message)?.groups?.['words'] ?? codeOf(error) ?? message
+  return /^E[A-Z0-9]+: (?<words>[^,]+)/.exec(message)?.groups?.['words'] ?? errnoCode(error) ?? message
 }
 
 /** Returns the system's error code, such as `ENOENT`; undefined for other errors. */
-export function codeOf(error: unknown): string | undefined {
+export function errnoCode(error: unknown): string | undefined {
   if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return undefined
   return unnamed(error)?.split(':')[0] ?? error.code
 }

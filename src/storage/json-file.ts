@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { CliError, type ErrorCode } from '../errors.ts'
-import { catchError, codeOf, POSIX, reason, remedy, rootOwnerHint } from './file-errors.ts'
+import { catchError, errnoCode, hintFor, IS_POSIX, reasonOf, rootOwnerHint } from './file-errors.ts'
 import { ownUserId } from './private-directory.ts'
 
 type FileCode = Extract<ErrorCode, 'cannot_read' | 'file_unusable'>
@@ -25,7 +25,7 @@ export function readOwnFile(path: string, code: FileCode = 'cannot_read'): strin
     if (!found.isFile()) throw refuse('it is not a file')
     // Accept a file of root, since system tools may manage settings and root can read everything anyway. Only a session's file must
     // belong to this user.
-    if (POSIX && found.uid !== ownUserId() && (found.uid !== 0 || code !== 'cannot_read')) {
+    if (IS_POSIX && found.uid !== ownUserId() && (found.uid !== 0 || code !== 'cannot_read')) {
       const hint = rootOwnerHint(path) ?? 'run this command as that user (without sudo)'
       throw refuse(`it belongs to ${found.uid === 0 ? 'root' : 'another user'}`, { hint })
     }
@@ -33,13 +33,13 @@ export function readOwnFile(path: string, code: FileCode = 'cannot_read'): strin
     return readFileSync(file, 'utf8')
   } catch (error) {
     if (error instanceof CliError) throw error
-    const problem = codeOf(error)
+    const problem = errnoCode(error)
     if (problem === 'ENOENT') return undefined
     if (problem === 'ELOOP' || problem === 'EMLINK')
       throw refuse('it is a symbolic link, which is not followed')
     const permissions = 'check the owner and the permissions of that file and its directory'
-    const hint = rootOwnerHint(path) ?? remedy(error, permissions)
-    throw refuse(`it can't be read (${reason(error)})`, { hint, cause: error })
+    const hint = rootOwnerHint(path) ?? hintFor(error, permissions)
+    throw refuse(`it can't be read (${reasonOf(error)})`, { hint, cause: error })
   } finally {
     const opened = file
     if (opened !== undefined) catchError(() => closeSync(opened))
@@ -52,7 +52,7 @@ export function readOwnFile(path: string, code: FileCode = 'cannot_read'): strin
  * @param parse validates the value; throws an Error naming the defect, or a CliError with its own hint
  * @throws CliError `cannot_read`, as `readOwnFile`, and if the file is empty, damaged or of a later version
  */
-export function readJson<T>(path: string, parse: (value: unknown) => T): T | undefined {
+export function readJsonFile<T>(path: string, parse: (value: unknown) => T): T | undefined {
   const text = readOwnFile(path)
   if (text === undefined) return undefined
   if (text.trim() === '') throw fileError(path, 'it is empty')
@@ -79,7 +79,7 @@ export function fileError(
 }
 
 /** Refuses a file format that this version of the program doesn't read. @throws Error naming the found and the known format */
-export function requireFormat(found: unknown, known: number): void {
+export function requireFileFormat(found: unknown, known: number): void {
   if (found === known) return
   throw new Error(
     typeof found === 'number' && found > known

@@ -2,7 +2,7 @@ import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { backoffMs, NOTICE_DELAY_MS } from '../timeout.ts'
 import { realDisk, type SessionDisk } from './atomic-file.ts'
-import { codeOf, reason, remedy } from './file-errors.ts'
+import { errnoCode, hintFor, reasonOf } from './file-errors.ts'
 
 export interface LockOptions<T> {
   /** Milliseconds to wait while another process holds the lock. */
@@ -77,15 +77,14 @@ export async function isLocked(path: string, disk: SessionDisk = realDisk): Prom
  * once.
  */
 function lockError(path: string, error: unknown): CliError {
-  const code = codeOf(error) ?? ''
+  const code = errnoCode(error) ?? ''
   if (['MODULE_NOT_FOUND', 'ERR_DLOPEN_FAILED'].includes(code)) {
     const message = `mailclaim comes without file locks for this machine (${process.platform}-${process.arch})`
     const hint = 'set MAILCLAIM_API_KEY: unlike a session, it needs no locks'
     return new CliError('store_unavailable', message, { hint, cause: error })
   }
-  const why = code === 'ELOOP' ? 'it is a symbolic link, which this program never creates' : reason(error)
-  return new CliError('store_unavailable', `${path} can't be locked: ${why}`, {
-    hint: remedy(error, 'set MAILCLAIM_STATE_DIR to a directory of yours on a local disk, or use an API key'),
-    cause: error,
-  })
+  const why = code === 'ELOOP' ? 'it is a symbolic link, which this program never creates' : reasonOf(error)
+  const fallback = 'set MAILCLAIM_STATE_DIR to a directory of yours on a local disk, or use an API key'
+  const message = `${path} can't be locked: ${why}`
+  return new CliError('store_unavailable', message, { hint: hintFor(error, fallback), cause: error })
 }

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs'
 import { chmod, lstat, mkdir, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { CliError } from '../errors.ts'
-import { codeOf, POSIX, reason, remedy, rootOwnerHint } from './file-errors.ts'
+import { errnoCode, hintFor, IS_POSIX, reasonOf, rootOwnerHint } from './file-errors.ts'
 
 /**
  * Ensures that a directory exists, belongs to this user alone (0700, whatever the umask) and isn't a link planted by another user.
@@ -17,7 +17,7 @@ export async function ensurePrivateDirectory(
   existing: 'tighten' | 'leave' = 'tighten',
 ): Promise<void> {
   await makeDirectory(path)
-  if (!POSIX) return
+  if (!IS_POSIX) return
   try {
     const link = await lstat(path)
     if (link.isSymbolicLink() && link.uid !== ownUserId() && link.uid !== 0)
@@ -29,7 +29,7 @@ export async function ensurePrivateDirectory(
     if (existing === 'tighten' && (target.mode & 0o777) !== 0o700) await chmod(path, 0o700)
   } catch (error) {
     if (error instanceof CliError) throw error
-    throw directoryUnusable(path, `it can't be examined or kept from others (${reason(error)})`, error)
+    throw directoryUnusable(path, `it can't be examined or kept from others (${reasonOf(error)})`, error)
   }
 }
 
@@ -37,14 +37,14 @@ async function makeDirectory(path: string, parentExists = false): Promise<void> 
   try {
     await mkdir(path, { mode: 0o700 })
     // Set the mode again: an unusual umask may have removed the owner's permissions, without which no file can be created.
-    if (POSIX) await chmod(path, 0o700)
+    if (IS_POSIX) await chmod(path, 0o700)
   } catch (error) {
-    const code = codeOf(error)
+    const code = errnoCode(error)
     if (code === 'EEXIST') return
     // Retry only once: below a dangling link, in /proc and in automounted directories, `mkdir` reports ENOENT although the parent
     // exists, and the recursion would never end.
     if (code !== 'ENOENT' || parentExists || dirname(path) === path) {
-      throw directoryUnusable(path, `it can't be created (${reason(error)})`, error)
+      throw directoryUnusable(path, `it can't be created (${reasonOf(error)})`, error)
     }
     await makeDirectory(dirname(path))
     await makeDirectory(path, true)
@@ -55,7 +55,7 @@ function directoryUnusable(path: string, why: string, cause?: unknown): CliError
   return new CliError('cannot_write', `the directory ${path} can't be used: ${why}`, {
     hint:
       rootOwnerHint(path) ??
-      remedy(
+      hintFor(
         cause,
         'fix its owner and permissions, or set MAILCLAIM_STATE_DIR and MAILCLAIM_CONFIG_DIR to directories of yours',
       ),
@@ -64,12 +64,12 @@ function directoryUnusable(path: string, why: string, cause?: unknown): CliError
 }
 
 /** Lists the names in a directory; none if it doesn't exist. @throws CliError `cannot_write`, exit 1 */
-export function listNames(directory: string): string[] {
+export function listDirectory(directory: string): string[] {
   try {
     return readdirSync(directory)
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return []
-    throw directoryUnusable(directory, `it can't be read (${reason(error)})`, error)
+    if (errnoCode(error) === 'ENOENT') return []
+    throw directoryUnusable(directory, `it can't be read (${reasonOf(error)})`, error)
   }
 }
 

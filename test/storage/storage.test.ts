@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, wr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { realDisk, removeDurable, writeDurable } from '../../src/storage/atomic-file.ts'
+import { realDisk, removeFileDurably, writeFileDurably } from '../../src/storage/atomic-file.ts'
 import { isLocked, withLock } from '../../src/storage/lock.ts'
 import { ensurePrivateDirectory } from '../../src/storage/private-directory.ts'
 import { createFakeContext } from '../fake-context.ts'
@@ -31,7 +31,7 @@ describe.runIf(needs('posix'))('a private directory', () => {
 
 describe('an atomic write', () => {
   it('an atomic write never shows a reader a partial text', async () => {
-    writeDurable(path, JSON.stringify({ text: 'a'.repeat(200_000) }))
+    writeFileDurably(path, JSON.stringify({ text: 'a'.repeat(200_000) }))
     const script = join(home, 'reader.mjs')
     writeFileSync(
       script,
@@ -44,14 +44,14 @@ describe('an atomic write', () => {
     const ended = new Promise((resolve) => reader.once('exit', resolve))
     await new Promise((resolve) => reader.once('message', resolve))
     while (reader.exitCode === null) {
-      writeDurable(path, JSON.stringify({ text: 'b'.repeat(200_000) }))
+      writeFileDurably(path, JSON.stringify({ text: 'b'.repeat(200_000) }))
       await new Promise((resolve) => setImmediate(resolve))
     }
     expect(await ended).toBe(0)
   })
 
   it('an atomic write that fails keeps the old file, reports path and cause, and leaves no temporary file', () => {
-    writeDurable(path, 'old')
+    writeFileDurably(path, 'old')
     const unknown = 'Unknown system error -122: Unknown system error -122, fsync'
     for (const [error, words, hint] of [
       [{ code: 'ENOSPC' }, 'no space left on device', 'free some space'],
@@ -62,7 +62,7 @@ describe('an atomic write', () => {
       const sync = () => {
         throw Object.assign(new Error(message), error)
       }
-      expect(() => writeDurable(path, 'new', { ...realDisk, sync })).toThrow(
+      expect(() => writeFileDurably(path, 'new', { ...realDisk, sync })).toThrow(
         expect.objectContaining({
           code: 'cannot_write',
           exit: 1,
@@ -74,9 +74,9 @@ describe('an atomic write', () => {
     expect([readFileSync(path, 'utf8'), readdirSync(home)]).toEqual(['old', ['file.json']])
   })
 
-  it('`removeDurable` returns whether there was a file to remove', () => {
-    writeDurable(path, 'text')
-    expect([removeDurable(path), removeDurable(path)]).toEqual([true, false])
+  it('`removeFileDurably` returns whether there was a file to remove', () => {
+    writeFileDurably(path, 'text')
+    expect([removeFileDurably(path), removeFileDurably(path)]).toEqual([true, false])
   })
 })
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { CliError } from '../../errors.ts'
-import { writeDurable } from '../../storage/atomic-file.ts'
+import { writeFileDurably } from '../../storage/atomic-file.ts'
 import { catchError } from '../../storage/file-errors.ts'
 import { decodeSession, encodeSession, type ProfileFiles, type Session } from '../session-file.ts'
 
@@ -25,7 +25,7 @@ export async function writeCachedSession(files: ProfileFiles, session: Session):
   const { refreshToken: _inEtcd, ...kept } = session
   try {
     await files.prepare()
-    writeDurable(pathOf(files), encodeSession(kept), files.disk)
+    writeFileDurably(pathOf(files), encodeSession(kept), files.disk)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
   }

@@ -2,7 +2,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { CompactEncrypt, compactDecrypt, decodeProtectedHeader } from 'jose'
 import { CliError } from '../../errors.ts'
 import { settingValue } from '../../settings/settings.ts'
-import { POSIX, reason } from '../../storage/file-errors.ts'
+import { IS_POSIX, reasonOf } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
 import type { Session } from '../session-file.ts'
 
@@ -72,12 +72,12 @@ function sealingKey(io: Io): Uint8Array {
 function readFile(name: string, path: string | undefined, access?: 'private'): string | undefined {
   if (path === undefined) return undefined
   try {
-    if (access === 'private' && POSIX && (statSync(path).mode & 0o077) !== 0)
+    if (access === 'private' && IS_POSIX && (statSync(path).mode & 0o077) !== 0)
       throw notConfigured(`others may read the file ${path}`, `run: chmod 600 ${path}`)
     return readFileSync(path, 'utf8')
   } catch (error) {
     if (error instanceof CliError) throw error
-    throw notConfigured(`the file ${path} can't be read: ${reason(error)}`, `check ${name}`)
+    throw notConfigured(`the file ${path} can't be read: ${reasonOf(error)}`, `check ${name}`)
   }
 }
 
