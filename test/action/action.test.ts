@@ -150,7 +150,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
     expect(second.outputs).toMatchObject({ result: 'completed', 'domain-id': first.outputs['domain-id'] })
   })
 
-  test('the action reports a superseded claim with a remedy, and creates no other claim', async () => {
+  test('the action reports a superseded claim with a fix, and creates no new claim', async () => {
     const { world, run, domain } = createJob()
     const first = run({ domain, timeout: '1' })
     await world.control('POST', `claims/${domain}/outcome`, { status: 'superseded' })
@@ -211,7 +211,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
     return { PATH, INSTALL_FROM: archives }
   }
 
-  test('the action without Node installs the archive, and reports in one line if that fails', async () => {
+  test('the action without Node installs the archive, or prints a one-line error if that fails', async () => {
     const { world, run, domain } = createJob()
     const machine = await withoutNode(world)
     const { outputs, log } = run({ domain, publish: './publish.sh' }, machine)
@@ -229,7 +229,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
     })
   })
 
-  test('the action caches only the file of known claims, and pins the cache actions to a commit', () => {
+  test('action.yml caches only the file with the domain id, and pins the cache actions to a commit', () => {
     const caches = action.runs.steps.filter(({ uses }) => uses?.startsWith('actions/cache/'))
     expect(caches).toHaveLength(2)
     for (const { uses = '', with: options = {} } of caches) {

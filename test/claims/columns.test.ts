@@ -14,26 +14,26 @@ async function card(status: string): Promise<string> {
 }
 
 test.each(['pending', 'verified', 'blocked', 'expired', 'under_review'])(
-  'a claim that is %s shows when it expires',
+  'a claim with status %s shows the expiry date',
   async (status) => {
     expect(await card(status)).toMatch(/^Expires +in 8 days \(2026-11-28 04:30:02 UTC\)/m)
   },
 )
 
 test.each(['completed', 'failed', 'superseded', 'canceled'])(
-  'a claim that is %s shows no expiry date',
+  'a claim with status %s shows no expiry date',
   async (status) => {
     expect(await card(status)).not.toContain('Expires')
   },
 )
 
-test('the TSV of a completed claim has the expiry date that the card on a terminal leaves out', async () => {
+test('the TSV of a completed claim has the expiry date, which the table leaves out', async () => {
   const context = createFakeContext()
   await createIo(context, await fakeSettings(context)).write(claim('completed'), CLAIM_COLUMNS)
   expect(context.stdout.text).toContain('2026-11-28 04:30:02.06106+00')
 })
 
-test('a list of claims shows each claim on one line of a terminal of 100 columns, with a relative expiry', async () => {
+test('claims list on a terminal of 100 columns shows each claim on one line, with a relative expiry', async () => {
   const context = createFakeContext({ terminal: { columns: 100 }, environment: { noColor: true } })
   const writer = createIo(context, await fakeSettings(context)).list(CLAIM_LIST_COLUMNS)
   await writer.page({ items: [claim('pending')], envelope: {} })
@@ -44,7 +44,7 @@ test('a list of claims shows each claim on one line of a terminal of 100 columns
   `)
 })
 
-test('a claim that was last seen as pending is listed as expired after its expiry date', async () => {
+test('claims list shows a claim that was last seen as pending as expired after its expiry date', async () => {
   const context = createFakeContext({ terminal: { columns: 100 }, environment: { noColor: true } })
   const writer = createIo(context, await fakeSettings(context)).list(CLAIM_LIST_COLUMNS)
   const old = { ...claim('pending'), expires_at: '2019-11-28 04:30:02+00' }

@@ -26,7 +26,7 @@ async function ledger(baseUrl = 'https://api.example.com') {
   return { context, io: await at(baseUrl), at, directory, files }
 }
 
-test('the ledger keeps each claim in one file below the name of its domain, and replaces that file', async () => {
+test('the ledger stores each claim in one file in the directory of its domain, and replaces that file', async () => {
   const { io, files } = await ledger()
   await saveClaim(claimOf({ name: 'Bücher.example.' }), io)
   await saveClaim(claimOf({ name: 'Bücher.example.', status: 'completed' }), io)
@@ -70,7 +70,7 @@ test('the ledger finds a claim without opening the files of other claims', async
   expect(damaged).toEqual([])
 })
 
-test('the ledger lists the claims of a domain newest first, whichever was saved last', async () => {
+test('the ledger lists the claims of a domain by creation time, newest first, whichever was saved last', async () => {
   const { io } = await ledger()
   await saveClaim(claimOf({ domain_id: 'new', created_at: '2026-11-22 11:00:00+00', status: 'expired' }), io)
   await saveClaim(claimOf({ domain_id: 'old', created_at: '2026-11-20 11:00:00+00' }), io)
@@ -92,7 +92,7 @@ test('the ledger keeps the claims of two services apart', async () => {
   expect(await readAllClaims({ ...io, settings: { ...io.settings, chosen } })).toHaveLength(2)
 })
 
-test('the ledger forgets a claim, and offers the domains that it has for completion', async () => {
+test('completion offers the domains of the ledger with their statuses, until their claims are forgotten', async () => {
   const { io } = await ledger()
   await saveClaim(claimOf(), io)
   await saveClaim(claimOf({ name: 'example.org', domain_id: 'd2', status: 'completed' }), io)
@@ -133,7 +133,7 @@ test('a claim can be saved while another claim of its domain is being forgotten'
   expect(context.stderr.text).toBe('')
 })
 
-test('the ledger warns if a claim cannot be saved, and the command continues', async () => {
+test('a claim that cannot be saved in the ledger causes only a warning', async () => {
   const { io, context } = await ledger()
   mkdirSync(dirname(context.directories.state), { recursive: true })
   writeFileSync(context.directories.state, 'a file where the directory belongs')

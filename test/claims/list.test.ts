@@ -12,7 +12,7 @@ async function read(text: string | Buffer, takesIds = true) {
   return { ...(await readDomainList('-', takesIds, io)), stderr: context.stderr.text }
 }
 
-test('a list of domains has one domain per line, optionally with its expected value', async () => {
+test('a domain list has one domain per line, optionally with the expected TXT value', async () => {
   const { inputs } = await read(
     '\ufeffa.example\r\n\n# a comment\nBÜCHER.example. , prefix=token\n"b.example","p=ab=="',
   )
@@ -23,7 +23,7 @@ test('a list of domains has one domain per line, optionally with its expected va
   ])
 })
 
-test('a list with a header is read by its column names, and a warning names the ignored columns', async () => {
+test('a domain list with a header row is read by its headings, and a warning names the ignored columns', async () => {
   const { inputs, stderr } = await read(
     'Client,Region,Domain\nACME,eu-west-1,a.example\n"X, Inc.",,b.example\n',
   )
@@ -39,7 +39,7 @@ test.each([
   ['a.example,TXT=prefix=token', "the value isn't a complete value"],
   ['a.example,"prefix=a,b"', "the value isn't a complete value"],
   ['a.example # mine', '"a.example # mine"'],
-])('a list with the bad line "%s" gives its other domains and a warning', async (line, why) => {
+])('a domain list with the unusable line "%s" yields its other domains and a warning', async (line, why) => {
   const { inputs, badLines, stderr } = await read(`a.example\n${line}\nb.example`)
   expect(inputs).toEqual([{ domain: 'a.example' }, { domain: 'b.example' }])
   expect(badLines).toBe(1)
@@ -47,7 +47,7 @@ test.each([
   expect(stderr).toContain(why)
 })
 
-test('a line of a list with an unknown region is reported as a bad line', async () => {
+test('in a domain list, a line with an unknown region is unusable', async () => {
   const { inputs, stderr } = await read('domain,region\na.example,mars\n')
   expect(inputs).toEqual([])
   expect(stderr).toContain('"mars" is not a region')
@@ -56,8 +56,8 @@ test('a line of a list with an unknown region is reported as a bad line', async 
 test.each([
   ['semicolons', 'Client;domain;value\n"X; Inc.";a.example;prefix=token\n'],
   ['tabs', 'domain\tvalue\n\na.example \tprefix=token\n'],
-  ['semicolons and no header', 'a.example;prefix=token'],
-])('a list from a spreadsheet can have %s as separators', async (_what, text) => {
+  ['semicolons without a header row', 'a.example;prefix=token'],
+])('a domain list may be separated by %s', async (_what, text) => {
   const { inputs, badLines } = await read(text)
   expect({ inputs, badLines }).toEqual({
     inputs: [{ domain: 'a.example', value: 'prefix=token' }],
@@ -65,7 +65,7 @@ test.each([
   })
 })
 
-test('a list with 200 bad lines gives ten warnings and their total', async () => {
+test('a domain list with 200 unusable lines causes ten warnings, and one with the number 200', async () => {
   const { badLines, stderr } = await read(`a.example\n${'b ad\n'.repeat(200)}`)
   expect(badLines).toBe(200)
   expect(stderr.match(/^warning: /gm)).toHaveLength(11)
@@ -80,12 +80,12 @@ test.each([
     'gr8b/zabbix-module-sqlexplorer#18',
   ],
   [
-    'the header Domain Name, as a registrar exports it',
+    'the heading Domain Name, as a registrar exports it',
     'Domain Name,TLD\na.example,com\nb.example,com\n',
     'GoDaddy domain export',
   ],
   [
-    'the headers domainname and TXT Value, as in a spreadsheet',
+    'the headings domainname and TXT Value, as in a spreadsheet',
     'Client,domainname ,TXT  Value\nX,a.example,\nY,b.example,\n',
     'Google Sheets',
   ],
@@ -96,9 +96,9 @@ test.each([
     'own output',
   ],
   ['empty rows at the end', 'sep=;\r\ndomain;value\r\na.example;\r\nb.example;\r\n;\r\n', 'Excel'],
-  ['a separator within a quoted header', '"Client, Inc.";domain\n"a,b";a.example\nc;b.example\n', 'Excel'],
+  ['a separator within a quoted heading', '"Client, Inc.";domain\n"a,b";a.example\nc;b.example\n', 'Excel'],
   ['quotation marks within cells', 'client,domain\n"Foo" Inc,a.example\n5" pipe,b.example\n', 'hand'],
-])('a list of domains is read from a file with %s', async (_what, text) => {
+])('a domain list can be read from a file with %s', async (_what, text) => {
   const { inputs, badLines } = await read(text)
   expect({ inputs, badLines }).toEqual({
     inputs: [{ domain: 'a.example' }, { domain: 'b.example' }],
@@ -106,7 +106,7 @@ test.each([
   })
 })
 
-test('the name, value and region columns of a list are found by the headers of our own output in any case', async () => {
+test('a domain list may have the headings name, record.value and region of claims list, in any letter case', async () => {
   const { inputs } = await read('Name\tRecord.Value\tREGION\na.example\tp=t\teu-west-1\n')
   expect(inputs).toEqual([{ domain: 'a.example', value: 'p=t', region: 'eu-west-1' }])
 })
@@ -122,19 +122,19 @@ test.each([
     'domain,region\na.example,eu-west-1\n# x\na.example,us-east-1\n',
     '<stdin>:4: "a.example" has another region',
   ],
-])('a domain that a list repeats with %s is a bad line', async (_what, text, warning) => {
+])('in a domain list, a line that repeats a domain with %s is unusable', async (_what, text, warning) => {
   const { badLines, stderr } = await read(text)
   expect(badLines).toBe(1)
   expect(stderr).toContain(warning)
 })
 
-test('a repeated domain in a list takes its value from whichever line has one', async () => {
+test('a domain on several lines of a list gets the TXT value from the line that has one', async () => {
   expect((await read('a.example\na.example,p=t\na.example\n')).inputs).toEqual([
     { domain: 'a.example', value: 'p=t' },
   ])
 })
 
-test('a bad line after a cell with line breaks is reported with its line number in the file and the likely domain name', async () => {
+test('the warning about an unusable line has the right line number after a cell with line breaks, and suggests the domain', async () => {
   const { stderr } = await read('domain,client\r\na.example,"X\r\nY"\r\n“b.example”,Z\r\n')
   expect(stderr).toContain('<stdin>:4: "“b.example”" is not a domain name')
   expect(stderr).toContain('(leave the quotation marks out: b.example)')
@@ -143,7 +143,7 @@ test('a bad line after a cell with line breaks is reported with its line number 
 test.each([
   ['UTF-16', Buffer.from('\ufeffdomain,value\n', 'utf16le'), "isn't text in UTF-8"],
   ['cp1252', Buffer.from('domain\nm\xfcller.example\n\xfcber.example\n', 'latin1'), "isn't text in UTF-8"],
-  ['columns in German', 'Kunde;Domäne;TXT-Wert\nX;a.example;p=t\n', 'has no column "domain"'],
+  ['CSV with German headings', 'Kunde;Domäne;TXT-Wert\nX;a.example;p=t\n', 'has no column "domain"'],
   ['JSON', '[\n  "a.example",\n  "b.example"\n]\n', "isn't a list of domains"],
   ['JSON on one line', '{"domains":["a.example","b.example"]}', "isn't a list of domains"],
   ['YAML', 'domains:\n  - a.example\n  - b.example\n', "isn't a list of domains"],
@@ -152,8 +152,8 @@ test.each([
     ';; Domain: a.example.\na.example.\t3600\tIN\tSOA\tns.example. x.example. 1 2 3 4 5\n',
     "isn't a list of domains",
   ],
-  ['no text', Buffer.from([80, 75, 3, 4, 0, 0]), "isn't text in UTF-8"],
-  ['comments alone', '# none\n', 'has no domain'],
+  ['binary data', Buffer.from([80, 75, 3, 4, 0, 0]), "isn't text in UTF-8"],
+  ['only comments', '# none\n', 'has no domain'],
   [
     'CSV with a quotation mark that hides the next line',
     'client,domain\n"ACME,a.example\n"B",b.example\n',
@@ -165,7 +165,7 @@ test.each([
     'quotation mark',
   ],
   ['HTML', '<!doctype html>\n<body>\na.example\n</body>\n', "isn't a list of domains"],
-])('a file in %s is refused as a list of domains, with one error message', async (_what, text, message) => {
+])('a domain list is refused with one error if the file is %s', async (_what, text, message) => {
   const context = createFakeContext()
   const stdin = { isTTY: false, stream: Readable.from([Buffer.from(text)]) as never }
   const io = createIo({ ...context, stdin }, await fakeSettings(context))
@@ -177,7 +177,7 @@ test.each([
 })
 
 test.each(['Name,URL,Notes', 'Name,Website', 'E-Mail,Name', 'Client Homepage,name,region'])(
-  'a list of customers with the columns %s is refused, since their names may look like domains',
+  'a list with the headings %s is refused, because its name column may hold customers instead of domains',
   async (columns) => {
     await expect(read(`${columns}\nCheck29.example,x.example,y.example\n`)).rejects.toMatchObject({
       message: '<stdin> has no column "domain"',
@@ -186,7 +186,7 @@ test.each(['Name,URL,Notes', 'Name,Website', 'E-Mail,Name', 'Client Homepage,nam
   },
 )
 
-test('the column name counts in our own output, and beside a column of domains or of no web addresses', async () => {
+test('a domain list may call its domain column name, or have a column name beside its column domain', async () => {
   const names = ['name\tdomain_id\trecord.name', 'domain\tname\tWebsite', 'Name\tClient\tRegion']
   const lists = await Promise.all(names.map((columns) => read(`${columns}\na.example\t\t\n`)))
   expect(lists.map(({ inputs }) => inputs)).toEqual(names.map(() => [{ domain: 'a.example' }]))
@@ -195,7 +195,7 @@ test('the column name counts in our own output, and beside a column of domains o
 test.each([
   ['missing.txt', 'no such file or directory'],
   ['.', 'illegal operation on a directory'],
-])('a list file that cannot be read is refused: %s', async (name, why) => {
+])('--from refuses a file that cannot be read: %s', async (name, why) => {
   const context = createFakeContext()
   const home = context.directories.state
   const io = createIo(context, await fakeSettings(context))

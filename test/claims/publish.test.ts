@@ -62,7 +62,7 @@ describe('the command of --publish', () => {
     ['sh no-such-script.sh', undefined],
     ['if true; then no-such-command; fi', undefined],
     ['"no such command"', undefined],
-  ])('a --publish command is refused if its first program is missing: %s', async (command, missing) => {
+  ])('a --publish command is refused only if its first program is missing: %s', async (command, missing) => {
     const looked = publishing(command)
     if (missing === undefined) return void (await looked)
     await expect(looked).rejects.toMatchObject({
@@ -71,7 +71,7 @@ describe('the command of --publish', () => {
     })
   })
 
-  test('the --publish command is not run if the value is in DNS already', async () => {
+  test('the --publish command is not run if DNS has the TXT value already', async () => {
     const { publish, output } = await publishing('touch OUTPUT')
     expect(await publish(record)).toContain('has the TXT value already')
     expect(() => readFileSync(output)).toThrow()
@@ -79,7 +79,7 @@ describe('the command of --publish', () => {
 
   const world = smallWorld(() => [])
   test.each([
-    ['nobody answers', { dns: () => 'silent' as const }],
+    ['no DNS server answers', { dns: () => 'silent' as const }],
     ['a value has a line break', { txt: () => ['one\ntwo'] }],
     [
       'the servers refuse',
@@ -101,7 +101,7 @@ describe('the command of --publish', () => {
   test.each([
     ['exit 3', 'ended with exit code 3'],
     ['kill -9 $$', 'was ended by SIGKILL'],
-  ])('a --publish command that fails ends mailclaim with exit 7: %s', async (command, why) => {
+  ])('the --publish command "%s" causes the error publish_failed, exit 7', async (command, why) => {
     const { publish } = await publishing(command, { txt: () => [] })
     await expect(publish(record)).rejects.toMatchObject({
       code: 'publish_failed',
@@ -123,7 +123,7 @@ describe('the command of --publish', () => {
     await expect.poll(() => (existsSync(`/proc/${pid}`) ? states() : 'Z')).toBe('Z')
   }, 20_000)
 
-  test('Ctrl-C ends the running --publish command, and starts none for other domains', async () => {
+  test('Ctrl-C ends the running --publish command, and no further one starts', async () => {
     const { publish, context } = await publishing('echo begun; sleep 60', { txt: () => [] })
     let interrupt = () => {}
     context.interrupts.shield = async (work, onSignal) => {

@@ -29,7 +29,7 @@ function parseStrings(text: string): Buffer[] {
   })
 }
 
-test('a zone file parser reads any quoted TXT value back unchanged, in strings of at most 255 bytes', () => {
+test('a TXT value quoted for a zone file parses back unchanged, in strings of at most 255 bytes', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary-ascii', minLength: 1, maxLength: 700 }), (value) => {
       const strings = parseStrings(quoteTxtValue(value))
@@ -40,7 +40,7 @@ test('a zone file parser reads any quoted TXT value back unchanged, in strings o
   )
 })
 
-test('a quoted TXT value escapes quotation marks, backslashes and bytes outside of ASCII', () => {
+test('a TXT value quoted for a zone file escapes quotation marks, backslashes and bytes outside of ASCII', () => {
   expect(quoteTxtValue('a"b\\c')).toBe('"a\\"b\\\\c"')
   expect(quoteStrings([Buffer.from('é')])).toBe('"\\195\\169"')
 })
@@ -51,12 +51,12 @@ describe('the record of a claim', () => {
     record: { type: 'TXT', name: 'example.com.', value: 'a=b', ttl: 'Auto' },
   }
 
-  test('the record of a claim has no trailing dot, and a TTL only if the service names one', () => {
+  test("a claim's record has a name without trailing dot, and a TTL only if the service sends one", () => {
     expect(parseRecord(claim)).toEqual({ name: 'example.com', value: 'a=b', ttl: undefined })
     expect(parseRecord({ ...claim, record: { ...claim.record, ttl: '600' } }).ttl).toBe(600)
   })
 
-  test('the record of a claim has no TTL if the service names one of 0 or one too large for DNS', () => {
+  test("a claim's record has no TTL if the service sends a TTL of 0 or above the maximum of DNS", () => {
     for (const ttl of ['9'.repeat(38), '2147483648', '0'])
       expect(parseRecord({ ...claim, record: { ...claim.record, ttl } }).ttl).toBeUndefined()
   })
@@ -70,7 +70,7 @@ describe('the record of a claim', () => {
     { record: null },
     { ...claim, record: { ...claim.record, value: null } },
     { ...claim, record: { ...claim.record, type: 'CNAME' } },
-  ])('a claim without a TXT record is the error record_missing: %j', (broken) => {
+  ])('a claim without a TXT record causes the error record_missing: %j', (broken) => {
     expect(() => parseRecord(broken)).toThrow(expect.objectContaining({ code: 'record_missing', exit: 7 }))
   })
 })
@@ -120,7 +120,7 @@ describe('a record that a service could misuse is rejected', () => {
     ['example.com', '_prefix'],
     ['bücher.example', 'bucher.example'],
     [undefined, 'example.com'],
-  ])('a claim of %s must not have its record at %s', (domain, name) => {
+  ])('a claim of %s is rejected if its record is at %s', (domain, name) => {
     expect(() => of(domain, name)).toThrow(
       expect.objectContaining({
         code: 'unexpected_answer',
@@ -139,7 +139,7 @@ describe('a record that a service could misuse is rejected', () => {
     '_smtp._tls.example.com',
     '_atproto.example.com',
     '_bimi.example.com',
-  ])('a record at the reserved name %s is rejected', (name) => {
+  ])('a claim is rejected if its record has the reserved name %s', (name) => {
     expect(() => of('example.com', name)).toThrow(
       expect.objectContaining({ code: 'unexpected_answer', message: expect.stringContaining('reserved') }),
     )
@@ -155,7 +155,7 @@ describe('a record that a service could misuse is rejected', () => {
     ...Array.from('$();&|*?#!~{}%,@:^\'"`\\<> ', (character) => `p=a${character}b`),
     'p=t===',
     `p=${'t'.repeat(65_278)}`,
-  ])('a record with the value %j instead of a plain, short prefix=token is rejected', (value) => {
+  ])('a claim is rejected if its TXT value is %j instead of a short prefix=token', (value) => {
     expect(() => of('example.com', 'example.com', value)).toThrow(
       expect.objectContaining({ code: 'unexpected_answer', exit: 7 }),
     )

@@ -51,7 +51,7 @@ async function exercise(shell: ReturnType<typeof openShell>): Promise<void> {
 }
 
 describe.runIf(needs('bash', 'tmux'))('bash', () => {
-  test('bash completes commands, options, values, profiles and domains', async () => {
+  test('bash completes commands, options, option values, profiles and domains', async () => {
     const world = await createHome()
     writeFileSync(join(world.home, 'rc'), `PS1='$ '\nsource <(mailclaim completion bash)\necho ready\n`)
     const shell = openShell(`bash --noprofile --rcfile '${join(world.home, 'rc')}' -i`, world)
@@ -63,7 +63,7 @@ describe.runIf(needs('bash', 'tmux'))('bash', () => {
     await shell.until(/list +get +set +unset/)
   })
 
-  test('bash loads the completion script twice and under set -u without errors', async () => {
+  test('the bash completion script can be loaded twice and under set -eu without errors', async () => {
     const world = await createHome()
     const script = `set -eu; source <(mailclaim completion bash); source <(mailclaim completion bash)
       COMP_WORDS=(mailclaim config s); COMP_CWORD=2; _mailclaim; echo "\${COMPREPLY[@]}"`
@@ -80,7 +80,7 @@ describe.runIf(needs('zsh', 'tmux'))('zsh', () => {
       'from a directory of fpath',
       'mkdir -p fn && mailclaim completion zsh > fn/_mailclaim && fpath=($PWD/fn $fpath)\nautoload -Uz compinit && compinit -u -D',
     ],
-  ])('zsh completes commands, options, values, profiles and domains %s', async (_how, setUp) => {
+  ])('zsh completes commands, options, option values, profiles and domains %s', async (_how, setUp) => {
     const world = await createHome()
     writeFileSync(join(world.home, '.zshrc'), `PS1='$ '\n${setUp}\necho ready\n`)
     const shell = openShell(`env ZDOTDIR='${world.home}' zsh -o no_global_rcs -i`, world)
@@ -91,7 +91,7 @@ describe.runIf(needs('zsh', 'tmux'))('zsh', () => {
 })
 
 describe.runIf(needs('fish'))('fish', () => {
-  test('fish completes commands, options, values, profiles and domains', async () => {
+  test('fish completes commands, profiles and domains', async () => {
     const world = await createHome()
     const ask = (line: string) => {
       const script = `mailclaim completion fish | source; complete -C '${line}'`

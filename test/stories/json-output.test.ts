@@ -117,7 +117,7 @@ test('the JSON output of a claim from creation to completion matches its schemas
   expect(await expectLine(world, 'claims forget a.example', expect.any(Number))).toHaveLength(1)
 })
 
-test.each(['blocked', 'failed', 'expired', 'unheard-of'])('a %s claim fits its schema', async (status) => {
+test.each(['blocked', 'failed', 'expired', 'unheard-of'])('JSON of a %s claim is valid', async (status) => {
   const world = await serve({ apiKey: true })
   const domain = `${status}.example.org`
   await world.run(['claims', 'create', domain])
@@ -184,7 +184,7 @@ test.each(['claim', ...['create', 'record', 'check', 'verify', 'watch'].map((wor
   },
 )
 
-test.each(NAMES)('the JSON output of mailclaim %s without a configuration is valid', async (name) => {
+test.each(NAMES)('mailclaim %s --json without settings, or misused, prints valid JSON', async (name) => {
   const definition = await [...walkCommands(tree)].find(({ path }) => path.join(' ') === name)?.leaf.load()
   const given = (definition?.arguments ?? []).map(() => 'example')
   const stays = name === 'sandbox' ? ['--exit-with-stdin'] : []

@@ -47,7 +47,7 @@ describe.runIf(needs('posix', 'bash'))('the publish command', () => {
     ['SIGINT', 130],
     ['SIGTERM', 143],
   ] as const)(
-    'a publish command gets no variable of mailclaim but the record, and SIGTERM on %s, and ends before mailclaim',
+    'on %s, mailclaim sends SIGTERM to the --publish command, which has only the MAILCLAIM_RECORD_ variables, and waits for its end',
     async (signal, code) => {
       const { world, words } = await createPublisher(
         "env > environment; echo $$ > pid; trap 'echo bye > got; exit' TERM; sleep 300 & wait",
@@ -67,7 +67,7 @@ describe.runIf(needs('posix', 'bash'))('the publish command', () => {
     },
   )
 
-  test.runIf(needs('tmux'))('the output of a publish command is sanitized for the terminal', async () => {
+  test.runIf(needs('tmux'))('the output of the --publish command is sanitized for the terminal', async () => {
     const { world, words } = await createPublisher("printf '\\033[2J\\033]0;title\\007harmless\\n'; exit 1")
     const terminal = openTerminal(world, `mailclaim ${words.join(' ')}`, { columns: 120 })
     expect(await terminal.exit()).toBe(7)

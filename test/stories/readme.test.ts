@@ -14,7 +14,7 @@ function quickStart(): string[] {
 }
 
 describe.runIf(needs('tmux'))("the README's quick start", () => {
-  test('the quick start leads from nothing to a completed claim in at most ten commands', async () => {
+  test("the README's quick start completes a claim from an empty home directory in at most ten commands", async () => {
     const world = await createServedWorld(['--auto-approve'])
     const { base_url, client_id } = world.service
     // Unset the variables that a user of a real account doesn't have. The sandbox's DNS addresses must stay.

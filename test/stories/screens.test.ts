@@ -16,7 +16,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
   }
 
   test.each(WIDTHS)(
-    'help, lists, records and checks fit %i columns without breaking ids and values',
+    'help, lists, records and checks fit a terminal of %i columns, without wrapping ids and values',
     async (columns) => {
       const world = signedIn()
       const domain = `w${columns}.example`
@@ -43,7 +43,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
     },
   )
 
-  test('a table has its full width on a terminal that reports a width of 0', async () => {
+  test('a table is not truncated on a terminal that reports 0 columns', async () => {
     // Serial consoles and some containers report 0 columns.
     const terminal = openTerminal(signedIn(), 'stty cols 0; mailclaim imports list --limit 2', {
       columns: 120,
@@ -53,7 +53,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
   })
 
   test.each(WIDTHS)(
-    'claim on a terminal of %i columns animates one step at a time, and leaves a line for each',
+    'claim on a terminal of %i columns animates the current step, and leaves a line for each completed step',
     async (columns) => {
       const world = signedIn()
       const domain = `c${columns}.example`
@@ -69,7 +69,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
       expect(ended).not.toMatch(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]/)
       expect(ended.match(/^✔ /gm)?.length).toBeGreaterThan(2)
       expect(ended.match(/^Value/gm), 'the record once').toHaveLength(1)
-      // Whole where they are to be copied: in the record, and in what to do about its absence.
+      // The value is shown in full where users copy it: in the record, and in the hint to add it.
       expect(ended.match(/sandbox-domain-verification=\w{32}$/gm)).toHaveLength(2)
       expect(flat(ended)).toContain(`TXT values there: none hint: add a TXT record in the zone ${domain}`)
     },
@@ -111,7 +111,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
     expect((await world.run(['auth', 'token'])).stdout.trim()).toBe(api_key)
   })
 
-  test('claims get without a domain offers the known claims, and fails with --no-input', async () => {
+  test('claims get without a domain lets the user pick a known claim, or exits 2 with --no-input', async () => {
     const world = signedIn()
     for (const name of ['one.example', 'two.example']) await world.run(['claims', 'create', name])
     const terminal = openTerminal(world, 'mailclaim claims get')
@@ -134,7 +134,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
     expect(terminal.screen()).not.toContain('went on')
   })
 
-  test('claim for many completed domains leaves a table without progress indicators', async () => {
+  test('claim for twelve completed domains leaves only their table and a summary on the terminal', async () => {
     const world = signedIn()
     const domains = Array.from({ length: 12 }, (_, n) => `done${n}.example`)
     await world.run(['claims', 'create', ...domains])

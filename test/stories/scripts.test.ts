@@ -73,7 +73,7 @@ describe.runIf(needs('posix'))('the ends of a pipe', () => {
   )
 
   test.each(['2> >(true)', '2>/dev/full'])(
-    'claims watch whose stderr fails (%s) still exits with the code of its result',
+    'claims watch exits with the code of its result even if stderr fails: %s',
     async (log) => {
       const world = scripted()
       await world.run(['claims', 'create', 'unread.example'])
@@ -87,7 +87,7 @@ describe.runIf(needs('posix'))('the ends of a pipe', () => {
     ['stderr closed and a usage error', 'mailclaim imports list --limit 0 2>&-', 2],
     ['stderr on a full disk', 'mailclaim imports list --limit 1 2>/dev/full', 0],
     ['stdout on a full disk', 'mailclaim imports list --limit 1 >/dev/full', 1],
-  ] as const)('a command exits with the documented code with %s', async (_what, line, code) => {
+  ] as const)('a command with %s exits with the documented code', async (_what, line, code) => {
     const ended = await script(scripted(), `${line}\necho "code $?" >>log; cat log`)
     expect(ended.stdout, ended.stderr).toMatch(new RegExp(`code ${code}\\n$`))
   })
@@ -108,7 +108,7 @@ describe.runIf(needs('posix'))('the ends of a pipe', () => {
         return `mkfifo done; timeout -k 1 50 script -qc ${posixQuote(`trap "" HUP; { read -r _; ${all}; echo >done; } <&0 &`)} /dev/null >log; read -r _ <done`
       },
     ],
-  ])('every command exits with a documented code with %s', async (_what, inStreams) => {
+  ])('every command with %s exits with a documented code', async (_what, inStreams) => {
     const world = scripted()
     const own: Record<string, readonly string[]> = {
       login: ['--no-browser --timeout 1 --store file', '--with-api-key --store file'],

@@ -22,7 +22,7 @@ describe.runIf(needs('chromium'))('signing in with Chromium', () => {
     return page
   }
 
-  test('a user approves in the browser that BROWSER opens over SSH, and reloads the page of success', async () => {
+  test('login over SSH opens the browser that BROWSER names, and the success page can be reloaded', async () => {
     const world = await createServedWorld([])
     const bin = join(world.home, 'openers')
     mkdirSync(bin)
@@ -75,7 +75,7 @@ describe.runIf(needs('posix'))('signing in without a browser on this machine', (
     return url.href
   }
 
-  test('a login accepts the callback URL from a pipe after wrong input, and its session lasts until the logout', async () => {
+  test('login reads the callback URL from stdin after wrong input, and the session works until logout', async () => {
     const world = serve()
     const login = world.start(['login', '--store', 'file', '--no-browser'], { stdin: 'open' })
     const right = await redirectOf((await login.seen(ADDRESS))[0])
@@ -93,7 +93,7 @@ describe.runIf(needs('posix'))('signing in without a browser on this machine', (
     expect(after.stderr).toMatch(/^error: .*\nhint: .*mailclaim login/)
   })
 
-  test.runIf(needs('tmux'))('a login accepts the callback URL typed in a terminal', async () => {
+  test.runIf(needs('tmux'))('login accepts the callback URL typed at a terminal', async () => {
     const world = serve()
     const terminal = openTerminal(world, 'mailclaim login --store file --no-browser', { columns: 300 })
     const right = await redirectOf(ADDRESS.exec(await terminal.until(ADDRESS))?.[0] ?? '')

@@ -38,13 +38,13 @@ describe.runIf(needs('wine'))('the built program on Windows, in Wine', () => {
     return { ...world, files, state, fault, session: () => sessionIn(files) }
   }
 
-  test('the demo runs from sign-in to a completed claim on Windows', async () => {
+  test('on Windows, the demo runs from sign-in to a completed claim', async () => {
     const { code, stdout, stderr } = await wine().start(['node', DEMO]).ended
     expect(code, stdout + stderr).toBe(0)
     expect(stdout).toContain('The claim is completed')
   })
 
-  test('ten concurrent processes renew a session in the Credential Manager once', async () => {
+  test('ten concurrent processes renew a session in the Windows Credential Manager once', async () => {
     const world = await createSession('keychain')
     expect(world.session()).toMatchObject({ store: 'keychain', generation: 1 })
     expect(world.session().refreshToken).toBeUndefined()
@@ -59,7 +59,7 @@ describe.runIf(needs('wine'))('the built program on Windows, in Wine', () => {
     expect(readdirSync(world.files.directory)).toEqual(['lock'])
   })
 
-  test('a refresh token is not sent again after the process that sent it was killed', async () => {
+  test('on Windows, a refresh token is not sent again after the process that sent it was killed', async () => {
     const world = await createSession('file')
     expireAccessToken(world.files)
     await world.fault({ kind: 'delay', after_ms: 20_000, path: '/oauth/token' })
@@ -72,7 +72,7 @@ describe.runIf(needs('wine'))('the built program on Windows, in Wine', () => {
     expect(await world.state()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
   })
 
-  test('while another program holds the session file open, commands use the token stored beside it', async () => {
+  test('on Windows, commands use the token stored beside the session file while another program holds that file open', async () => {
     const world = await createSession('file')
     expireAccessToken(world.files)
     // cmd opens a redirected file without FILE_SHARE_DELETE, so that no process can replace the file.
@@ -99,7 +99,7 @@ describe.runIf(needs('wine'))('the built program on Windows, in Wine', () => {
     expect(await world.state()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
   })
 
-  test('Ctrl-C ends all processes that the --publish command has started', async () => {
+  test('on Windows, Ctrl-C ends all processes that the --publish command has started', async () => {
     const world = await createSession('file')
     const hook = join(world.home, 'hook.cjs')
     writeFileSync(
@@ -119,7 +119,7 @@ describe.runIf(needs('wine'))('the built program on Windows, in Wine', () => {
     await expect.poll(() => processesWith(windowsPath(hook))).toEqual([])
   })
 
-  test('the sandbox prints variables that work in cmd and match those for PowerShell, and exits 130 on Ctrl-C', async () => {
+  test('on Windows, the sandbox prints variables that work in cmd and match those for PowerShell, and Ctrl-C exits 130', async () => {
     const world = wine()
     const sandbox = world.start(['node', PROGRAM, 'sandbox', '--format', 'table'])
     await expect.poll(sandbox.written).toContain('Press Ctrl-C')

@@ -200,7 +200,7 @@ const RUNS = { numRuns: Number(process.env['RUNS'] ?? 10) }
 const list = fc.array(domain, { minLength: 2, maxLength: 3 })
 
 test.each(COMMANDS.map((words) => [words.join(' '), words] as const))(
-  'mailclaim %s over several domains gives each the result of a run for it alone, counts them all, and replaces no newer claim',
+  'mailclaim %s for several domains gives each domain the same result as alone, counts all of them, and supersedes no newer claim',
   async (_line, words) => {
     await fc.assert(
       fc.asyncProperty(list, async (domains) => {

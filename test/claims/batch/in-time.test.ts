@@ -38,7 +38,7 @@ test.each([
   ['claims verify --wait', 0],
   ['claims verify --no-check --wait', 500],
 ])(
-  '%s with --timeout 10 ends within 13 s for 200 domains at a service that takes %i ms per response',
+  'mailclaim %s --timeout 10 ends within 13 seconds for 200 domains if the service takes %i ms per response',
   async (command, answerMs) => {
     let delayMs = 0
     const world = createDomains({
@@ -61,7 +61,7 @@ test.each([
   },
 )
 
-test('claim over a list sends no request for a completed domain, prints its row, and exits 2 for a bad line', async () => {
+test('claim for several domains sends no request for a completed claim but prints its row, and exits 2 for an unusable line', async () => {
   const world = createWorld({
     respond: (request, body) => {
       const name = request.startsWith('POST /domains/claim')
