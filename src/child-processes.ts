@@ -7,26 +7,26 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { ShellCommand, ShellResult } from './context.ts'
 
 export interface ShellOptions {
-  /** Base environment, to which the request's variables are added. */
+  /** Environment of the shell, before the `variables` of the command are added. */
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly platform: NodeJS.Platform
 }
 
-/** Milliseconds between SIGTERM and SIGKILL. */
+/** Milliseconds that a process group has to end after SIGTERM, before SIGKILL. */
 const SIGTERM_GRACE_MS = 5000
-/** Milliseconds to read on after the command has exited: a background process that it started may keep the output open forever. */
+/** Milliseconds to wait for the end of output after the command has exited: a background process may keep the pipe open forever. */
 const OUTPUT_GRACE_MS = 500
-/** Milliseconds between two checks whether the process group has ended. */
+/** Milliseconds between checks for the end of the process group. */
 const GROUP_POLL_MS = 50
-/** Maximum length of a line in UTF-16 units; a longer one is passed on in pieces. */
+/** Maximum length of a line in UTF-16 units; a longer line is passed on in pieces, so that memory stays bounded. */
 const MAX_LINE = 8192
 
 /**
- * Runs a command in the shell until it ends, without input, in a process group of its own. Lines of standard output and standard
- * error are passed on as they arrive. On timeout or abort, the complete group gets SIGTERM and five seconds later SIGKILL; Windows
- * has no signals, so the process tree is killed at once.
+ * Runs a command in the shell until it ends, without stdin, in a new process group. Lines of stdout and stderr are passed on as
+ * they arrive. On timeout or abort, the complete group gets SIGTERM and five seconds later SIGKILL; Windows has no signals, so the
+ * process tree is killed at once.
  *
- * @throws the signal's reason, after the command has ended
+ * @throws the reason of `signal` if it aborts, after the command has ended
  */
 export async function runInShell(
   { command, variables, timeoutMs, onLine, signal }: ShellCommand,
@@ -35,7 +35,7 @@ export async function runInShell(
   signal?.throwIfAborted()
   const isWindows = platform === 'win32'
   let child: ChildProcess | undefined
-  /** Signals the process group. @param name the signal; 0 only tests for existence. @returns whether the group still exists */
+  /** Sends a signal to the process group, or with 0, only tests for its existence. @returns whether the group existed */
   const kill = (name: NodeJS.Signals | 0): boolean => {
     if (child?.pid === undefined) return false
     try {
@@ -81,9 +81,8 @@ export async function runInShell(
     )
     const output = Promise.all([child.stdout, child.stderr].map((stream) => passLines(stream, onLine)))
     const [code, killedBy] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null]
-    // The shell has exited, but processes that the command started may still be in its group. After a timeout or abort, wait for
-    // their end.
     await treeEnded
+    // The shell has exited, but child processes may still be in its group: after a timeout or abort, wait for their end.
     while ((signal?.aborted || timedOut) && !isKilled && kill(0)) await sleep(GROUP_POLL_MS)
     await Promise.race([output, sleep(OUTPUT_GRACE_MS, undefined, { ref: false })])
     signal?.throwIfAborted()
@@ -101,14 +100,14 @@ export async function runInShell(
 }
 
 /**
- * Opens an address with the first command of `BROWSER` that starts; without `BROWSER`, with the system's browser. The address is the
- * last argument, wherever the command has `%s`. No shell sees the address.
+ * Opens an address with the first command of `BROWSER` that starts; without `BROWSER`, with the system's browser. The address is
+ * passed as the last argument, even if the command has `%s` elsewhere, and never through a shell. Rejects if no command starts.
  */
 export async function openBrowser(url: string, commands?: string): Promise<void> {
   const { default: open } = await import('open')
   const app = commands?.split(delimiter).flatMap((command) => {
     const [name = '', ...words] = command.split(/\s+/).filter((word) => !/^["']?%[su]["']?$/i.test(word))
-    // A command without `%s` may be the path of one program, spaces included: that reading comes first.
+    // First try a command without `%s` as the path of one program, because the path may contain spaces.
     return [...(/%s/i.test(command) ? [] : [{ name: command }]), { name, arguments: words }]
   })
   const child = await open(url, app && { app })
@@ -116,7 +115,7 @@ export async function openBrowser(url: string, commands?: string): Promise<void>
   child.unref()
 }
 
-/** Kills a Windows process and its descendants with taskkill. Never throws. */
+/** Kills a Windows process and its descendants with taskkill. Never rejects. */
 async function endTree(id: number | undefined, { SystemRoot }: ShellOptions['environment']): Promise<void> {
   const taskkill = join(SystemRoot ?? 'C:\\Windows', 'System32', 'taskkill.exe')
   await new Promise((done) => {
@@ -136,8 +135,8 @@ async function passLines(stream: Readable | null, onLine: (line: string) => Prom
       for (; rest.length > MAX_LINE; rest = rest.slice(MAX_LINE)) await onLine(rest.slice(0, MAX_LINE))
     }
   } catch {
-    // Reading throws if `runInShell` destroyed the stream because a background process kept it open. The lines read until then are
-    // passed on.
+    // Reading throws if `runInShell` has destroyed the stream, because a background process kept the pipe open. Pass on the text
+    // read so far.
   }
   const last = rest + decoder.end()
   if (last !== '') await onLine(last)

@@ -4,7 +4,7 @@ import type { Context } from './context.ts'
 import { CliError, Exit, type ExitCode } from './errors.ts'
 
 /**
- * Runs the command that the arguments name, and returns its exit code. Errors become exit codes only here.
+ * Runs the command that the arguments name, prints its error, if any, and returns its exit code.
  *
  * @param argv the arguments after the program's name
  */
@@ -21,11 +21,11 @@ export async function run(argv: readonly string[], context: Context): Promise<Ex
       return await printCompletions(argv.slice(1), context)
     }
     const code = await runCommandLine(argv, context)
-    // A signal during shielded work, such as a token refresh, doesn't stop the command. But exit with the signal's code even if
-    // the command succeeded: otherwise a shell's loop would continue after Ctrl-C.
+    // If a signal arrived but the command succeeded, as in shielded work (a token refresh), still exit with the signal's code:
+    // otherwise a loop in a shell script would continue after Ctrl-C.
     return code === Exit.done && signal.aborted ? await printError(signal.reason, argv, context) : code
   } catch (error) {
-    // A terminal that hangs up sends SIGHUP and also makes writes fail. Report the signal, which is the cause.
+    // A terminal that hangs up sends SIGHUP and also makes writes fail: report the signal (exit 143), which is the cause.
     const isLost = signal.aborted && error instanceof CliError && error.code === 'output_failed'
     return printError(isLost ? signal.reason : error, argv, context)
   }

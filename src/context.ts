@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream'
 
 /**
- * All effects of the program (environment, files' locations, streams, clock, network, keychain, signals) as one plain object.
- * `main.ts` builds the real `Context`; a test passes a `Context` of its own to a command, so that no module has to be mocked.
+ * All effects of the program (environment, directories, streams, clock, network, keychain, signals) as one plain object. `main.ts`
+ * builds the real `Context`; tests pass a fake `Context` to a command, so that no module has to be mocked.
  */
 export interface Context {
   readonly installation: Installation
@@ -19,9 +19,9 @@ export interface Context {
   /** Opens an http(s) address in the user's browser. Rejects if no browser can be started. */
   readonly openBrowser: (url: string) => Promise<void>
   /**
-   * Runs one of the user's commands in the shell until it ends. The command's environment has the `variables` of the request, but
-   * none of the `MAILCLAIM_…` variables that the program was started with. Rejects with the signal's reason if the signal aborts,
-   * after the command has ended.
+   * Runs a command of the user in the shell until the command ends. The environment has the given `variables`, but none of the
+   * `MAILCLAIM_…` variables that mailclaim was started with. Rejects with the signal's reason if the signal aborts, after the
+   * command has ended.
    */
   readonly runInShell: (request: ShellCommand) => Promise<ShellResult>
   readonly prompts: Prompts
@@ -29,7 +29,7 @@ export interface Context {
   readonly interrupts: Interrupts
 }
 
-/** Facts about this installation, known from the start. */
+/** Facts about this copy of mailclaim and its machine. */
 export interface Installation {
   readonly version: string
   /** Host name of this machine. */
@@ -39,15 +39,15 @@ export interface Installation {
 }
 
 /**
- * Absolute paths of the directories for settings and state: `MAILCLAIM_CONFIG_DIR` and `MAILCLAIM_STATE_DIR`, else the platform's
- * convention.
+ * Paths of the directories for settings and state: `MAILCLAIM_CONFIG_DIR` and `MAILCLAIM_STATE_DIR`, else the platform's
+ * convention. `requireAbsoluteDirectories` refuses relative paths.
  */
 export interface Directories {
   readonly config: string
   readonly state: string
 }
 
-/** Values of the environment variables that the program knows, read once by `main.ts`. An empty variable is treated as unset. */
+/** Values of the environment variables that mailclaim reads, taken once by `main.ts`. An empty variable is treated as unset. */
 export interface Environment {
   /** Values of `MAILCLAIM_…` variables by setting: `profile`, and each key of the settings table, such as `base_url`. */
   readonly settings: Readonly<Record<string, string>>
@@ -56,11 +56,9 @@ export interface Environment {
   readonly isKeyEmpty?: boolean
   /** Key that encrypts a session in etcd: base64 of 32 bytes. */
   readonly storeKey?: string
-  /** User name for etcd. */
   readonly storeUser?: string
-  /** Password for etcd. */
   readonly storePassword?: string
-  /** Path of a file with the password for etcd. */
+  /** Path of a file with etcd's password, read if `storePassword` is absent. */
   readonly storePasswordFile?: string
   readonly noColor: boolean
   readonly forceColor?: string
@@ -68,7 +66,7 @@ export interface Environment {
   readonly ci: boolean
   /** Whether this is an SSH session, where a browser would open on the wrong machine. */
   readonly ssh: boolean
-  /** `BROWSER`: commands separated by colons, tried in order. */
+  /** `BROWSER`: commands separated by colons (semicolons on Windows), tried in order. */
   readonly browser?: string
   readonly httpsProxy?: string
   /** Whether `NODE_TLS_REJECT_UNAUTHORIZED=0` turns certificate checks off, so that any server could get the credential. */
@@ -102,9 +100,9 @@ export class OutputClosedError extends Error {
 }
 
 export interface Clock {
-  /** Wall-clock time in milliseconds since 1970-01-01 UTC. The wall clock can jump. */
+  /** Wall-clock time in milliseconds since 1970-01-01 UTC. Can jump, so don't use it for durations. */
   now(): number
-  /** Monotonic time in milliseconds, for differences within this process. */
+  /** Milliseconds since an arbitrary start; never jumps, so use it for durations and deadlines within this process. */
   monotonic(): number
   /** Resolves after `ms` milliseconds; rejects with the signal's reason if the signal aborts first. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
@@ -138,16 +136,15 @@ export interface HttpRequest {
    * that error as its `cause`. Afterward `timeoutMs` starts over.
    */
   readonly beforeSend?: () => void
-  /** Client certificate for mutual TLS. */
   readonly tls?: TlsIdentity
   /**
-   * Whether the exchange is DNS over HTTPS: each character of `body` and of the response's `text` is one byte, and HTTP/2 is allowed,
-   * although HTTP/2 may send a request twice.
+   * Whether the exchange is DNS over HTTPS: each character of `body` and of the response's `text` is one byte, and HTTP/2 is
+   * allowed, although it may send a request twice.
    */
   readonly isBinary?: boolean
 }
 
-/** Client certificate and its private key, both PEM. */
+/** Client certificate for mutual TLS, with its private key; both PEM. */
 export interface TlsIdentity {
   readonly cert: string
   readonly key: string
@@ -214,24 +211,25 @@ export interface DnsExchange<Server = DnsServerAddress> {
   /** DNS query in wire format, without TCP's length prefix (RFC 1035 section 4.2.2). */
   readonly message: Uint8Array
   readonly timeoutMs: number
-  /** Whether a received message answers the query. A message that doesn't is dropped, and the exchange keeps waiting. */
+  /** Whether a received message is the response to the query. UDP ignores any other message; TCP fails on it with `unreachable`. */
   readonly accept: (message: Uint8Array) => boolean
   readonly signal?: AbortSignal
 }
 
 /** DNS transports. `udp` and `tcp` resolve to an accepted message or reject with a `DnsTransportError`. */
 export interface DnsNetwork {
-  /** Sends one datagram from a fresh port and ignores datagrams from other addresses or ports. */
+  /** Sends one datagram from a new port, against spoofing, and ignores datagrams from other addresses or ports. */
   udp(exchange: DnsExchange): Promise<Uint8Array>
-  /** Sends one query over a connection of its own (RFC 7766). */
+  /** Sends one query over a new TCP connection (RFC 7766), which is closed afterward. */
   tcp(exchange: DnsExchange): Promise<Uint8Array>
   /** Recursive resolvers from this machine's configuration; empty if none is usable. */
   systemResolvers(): Promise<readonly DnsServerAddress[]>
 }
 
 /**
- * A DNS exchange without an accepted answer. `timeout`: silence; `unreachable`: a closed port or another network error;
- * `not_checked`: nothing could be sent (no IPv6, a firewall on this machine, query limit reached), so the server's state is unknown.
+ * A DNS exchange without an accepted response. `timeout`: silence; `unreachable`: a closed port or another network error;
+ * `not_checked`: nothing was sent (no IPv6, a firewall on this machine, query or time limit reached), so the server's state is
+ * unknown.
  */
 export class DnsTransportError extends Error {
   override readonly name = 'DnsTransportError'
@@ -243,13 +241,12 @@ export class DnsTransportError extends Error {
   }
 }
 
-/** One of the user's commands to run, such as a `--publish` command that changes DNS. */
+/** A command of the user to run in a shell, such as the `--publish` command that adds the DNS record. */
 export interface ShellCommand {
-  /** Command line for the shell. */
   readonly command: string
-  /** Variables added to the environment. */
+  /** Environment variables to add. */
   readonly variables: Readonly<Record<string, string>>
-  /** Time limit in milliseconds, after which the command and its child processes are ended. */
+  /** Time limit in milliseconds, after which the command and its child processes are killed. */
   readonly timeoutMs: number
   /** Receives each line of output unsanitized and without its line break. No further output is read until the promise resolves. */
   readonly onLine: (line: string) => Promise<void>
@@ -262,7 +259,7 @@ export type ShellResult =
   | { readonly kind: 'timed_out' }
   | { readonly kind: 'not_started'; readonly error: NodeJS.ErrnoException }
 
-/** Interactive prompts, shown only if `Settings.interactive` allows them. */
+/** Interactive prompts. Callers must check `Settings.interactive` first. */
 export interface Prompts {
   input(question: { message: string; validate?: (value: string) => true | string }): Promise<string>
   password(question: { message: string }): Promise<string>
@@ -275,7 +272,7 @@ export interface Prompts {
 
 /** The operating system's keychain. A keychain can be locked, absent or hang, so every call has a time limit. */
 export interface Keychain {
-  /** Performs one operation. Never rejects: failures are in the answer. */
+  /** Performs one operation. Never rejects: a failure is a result with `ok: false`. */
   call(request: KeychainRequest): Promise<KeychainResult>
 }
 
@@ -286,7 +283,7 @@ export interface KeychainRequest {
   /** Secret to store, for `set`. */
   readonly secret?: string
   readonly timeoutMs: number
-  /** Ends the call early when the signal aborts; the answer then has the reason `timeout`. */
+  /** Ends the call early when the signal aborts; the result then has the reason `timeout`. */
   readonly signal?: AbortSignal
 }
 

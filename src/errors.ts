@@ -1,4 +1,4 @@
-/** Exit codes of the program, which scripts rely on. */
+/** Exit codes of the program. Scripts rely on them, so they must not change. */
 export const Exit = {
   done: 0,
   bug: 1,
@@ -105,7 +105,7 @@ export const EXIT_RANKING: readonly ExitCode[] = [1, 4, 3, 7, 6, 5, 9, 8, 2]
 export interface CliErrorOptions {
   /** Code shown to scripts instead of `code`: the service's own name for its refusal. */
   shownCode?: string | undefined
-  /** Exit code, for an error whose entry in `ERRORS` has null. */
+  /** Exit code of an error whose entry in `ERRORS` has null; ignored for other errors. */
   exit?: ExitCode
   /** The user's next step: one sentence or one command. */
   hint?: string | undefined
@@ -145,19 +145,19 @@ export class CliError extends Error {
     this.silent = options.silent === true
   }
 
-  /** Returns a copy with the given message, hint or other options replaced. */
+  /** Returns a copy with the given message, hint or other options replaced, and this error as its cause. */
   with({ message = this.message, ...changed }: CliErrorOptions & { readonly message?: string }): CliError {
     return new CliError(this.code, message, { ...this, cause: this, ...changed })
   }
 
-  /** Returns the error in the form that `--json` prints on stderr: `{"error":{"code","message","hint","status","exit"}}`. */
+  /** Returns what `--json` prints on stderr: `{"error":{"code","message","hint","status","exit"}}`; `code` is the `shownCode`. */
   toJSON(): { error: { code: string; message: string; hint?: string; status?: number; exit: number } } {
     const { shownCode: code, message, hint, status, exit } = this
     return { error: { code, message, ...(hint && { hint }), ...(status && { status }), exit } }
   }
 }
 
-/** Creates the error for a bad flag, argument or value: exit 2. */
+/** Creates the error for a wrong option, argument or value: `usage`, exit 2. */
 export function usageError(message: string, hint?: string): CliError {
   return new CliError('usage', message, { hint })
 }

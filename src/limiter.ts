@@ -1,10 +1,10 @@
 /**
- * A concurrency limiter: runs each `work` when a slot is free, in order of arrival. The slot is free again when the work ends or
- * calls `release`.
+ * Function that runs each given `work` as soon as a slot is free, in order of the calls. The slot is free again when the work ends
+ * or calls `release`.
  */
 export type ConcurrencyLimiter = <T>(work: (release: () => void) => Promise<T>) => Promise<T>
 
-/** Creates a limiter that runs at most `limit` pieces of work at once. */
+/** Creates a limiter with `limit` slots. */
 export function limitConcurrency(limit: number): ConcurrencyLimiter {
   let freeSlots = limit
   const queue: (() => void)[] = []

@@ -19,7 +19,7 @@ export async function main(): Promise<ExitCode> {
   const { platform } = process
   const environment = readEnvironment(process.env)
   const directories = resolveDirectories(process)
-  // Remove our variables, which may hold an API key, from the environment: child processes such as a browser inherit it.
+  // Delete our variables, because they may hold an API key, and child processes such as a browser inherit the environment.
   for (const name of Object.keys(process.env)) if (/^MAILCLAIM_/i.test(name)) delete process.env[name]
   const signals = watchSignals(process, [0, 1, 2].some(isTerminal))
   const { interrupts } = signals
@@ -85,7 +85,7 @@ export async function main(): Promise<ExitCode> {
   }
 }
 
-/** Returns a function that calls `load` on its first call only. Most commands need few parts of the program. */
+/** Returns a function that calls `load` on its first call only, so that a command loads only the parts that it uses. */
 function lazily<T>(load: () => Promise<T>): () => Promise<T> {
   let loading: Promise<T> | undefined
   return () => {
@@ -133,7 +133,7 @@ function keychainEnvironment(variables: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(variables).filter(([name]) => names.test(name)))
 }
 
-/** Longest delay of `setTimeout` in milliseconds (24.8 days). */
+/** Maximum delay of `setTimeout` in milliseconds (24.8 days). */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
 const clock: Clock = {
@@ -149,7 +149,7 @@ const clock: Clock = {
         if (signal?.aborted) reject(signal.reason)
         else resolve()
       }
-      // Cap the delay, because Node turns a longer one into 1 ms.
+      // Cap the delay: `setTimeout` turns a longer delay into 1 ms. Such a sleep ends early.
       const timer = setTimeout(wake, Math.min(ms, MAX_TIMER_MS))
       signal?.addEventListener('abort', wake)
     }),
@@ -159,7 +159,7 @@ const clock: Clock = {
   },
 }
 
-/** Returns a transport that loads undici at its first request. */
+/** Returns a transport that loads undici on the first request. */
 function lazyTransport(environment: Environment): HttpTransport {
   let loading: Promise<HttpTransport> | undefined
   return {

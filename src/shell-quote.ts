@@ -1,6 +1,6 @@
 /**
- * Quotes an argument so that the user's shell passes it to the program unchanged; an argument without special characters is
- * returned as is. On Windows, the result suits both PowerShell and cmd.exe. Control characters are kept: code that prints the
+ * Quotes an argument so that the user's shell passes the argument on unchanged; adds no quotes to an argument without special
+ * characters. On Windows, the result suits both PowerShell and cmd.exe. Control characters are kept, so code that prints the
  * command must sanitize it.
  */
 export function shellQuote(word: string, platform: NodeJS.Platform): string {
@@ -18,7 +18,7 @@ export function commandLine(words: readonly string[], platform: NodeJS.Platform)
  * outside of the quotes.
  */
 export function posixQuote(word: string): string {
-  // Quote a leading `=`, which zsh expands to a command's path, and `~`, which every shell expands to a home directory.
+  // Also quote a leading `=`, which zsh expands to a command's path, and `~`, which every shell expands to a home directory.
   return /^[\w@%+:,./-][\w@%+=:,./-]*$/.test(word)
     ? word
     : `'${word.replace(/['\\]/g, (character) => `'\\${character}'`)}'`

@@ -3,12 +3,12 @@ import type { Interrupts } from './context.ts'
 import { type ExitCode, InterruptedError } from './errors.ts'
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-/** Milliseconds that a command may take to clean up after a signal, before the process exits anyway. */
+/** Milliseconds that a command may take to clean up after a signal, before the process exits without waiting any longer. */
 const ABORT_GRACE_MS = 1500
 
 /**
- * Converts SIGINT, SIGTERM and SIGHUP into an `AbortSignal`. Shielded work, such as a token refresh, is never interrupted: the
- * signal aborts only when that work has ended. Outside of shielded work, a second signal kills the process at once, as users expect
+ * Converts SIGINT, SIGTERM and SIGHUP into an abort of `interrupts.signal`. During shielded work, such as a token refresh, the
+ * abort is delayed until that work has ended. Outside of shielded work, a second signal kills the process at once, as users expect
  * of Ctrl-C.
  *
  * @param hasTerminal whether the process has a terminal; without one, SIGHUP is ignored
@@ -35,7 +35,7 @@ export function watchSignals(
     graceTimer ??= setTimeout(() => forceExit(reason.exit), ABORT_GRACE_MS).unref()
   }
   const handleSignal = (signal: NodeJS.Signals) => {
-    // nohup sets SIGHUP to be ignored, but Node's listener replaces that. So ignore SIGHUP where no terminal can hang up.
+    // nohup makes a process ignore SIGHUP, but Node's listener undoes that. So ignore SIGHUP here if no terminal can hang up.
     if (signal === 'SIGHUP' && !hasTerminal) return
     if (shields > 0) {
       if (pendingSignal === undefined) for (const notify of onShielded) notify(signal)

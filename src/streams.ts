@@ -6,14 +6,14 @@ import { CliError } from './errors.ts'
 import { catchError } from './storage/file-errors.ts'
 
 /**
- * Whether the file descriptor is a terminal. Only a character device can be one, and the null device, which schedulers often pass
- * as stdin, can't: so for anything else, `isatty` isn't called, and a start doesn't load `node:tty` and the network modules.
+ * Whether the file descriptor is a terminal. For a pipe, a file or the null device (often the stdin of scheduled jobs), the answer
+ * is no without `isatty`, so that a start doesn't load `node:tty` and the network modules (the build loads them on first use).
  */
 export function isTerminal(fd: number): boolean {
   try {
     const stats = fstatSync(fd)
     if (!stats.isCharacterDevice()) return false
-    // On Windows, which has no /dev/null path, `statSync` returns undefined, so that no device equals it.
+    // Windows has no path /dev/null: `statSync` then returns undefined, which equals no device.
     if (stats.rdev === statSync('/dev/null', { throwIfNoEntry: false })?.rdev) return false
   } catch {
     // `fstatSync` fails for a closed descriptor, and on systems that can't stat the device. Let `isatty` decide.
@@ -22,15 +22,15 @@ export function isTerminal(fd: number): boolean {
 }
 
 /**
- * Closes standard streams whose terminal has hung up; call this last. At exit, Node restores the mode of every terminal, and aborts
- * the process (SIGABRT, with a core dump) if that fails. Node skips closed descriptors.
+ * Closes standard streams that are character devices but not terminals, as after a terminal has hung up: at exit, Node would fail to
+ * restore the terminal's mode, and abort (SIGABRT, with a core dump). Call this last, because nothing can be written afterward.
  */
 export function closeLostTerminals(): void {
   for (const fd of [0, 1, 2].filter((fd) => !isTerminal(fd)))
     catchError(() => fstatSync(fd).isCharacterDevice() && closeSync(fd))
 }
 
-/** Returns standard input for commands. The stream is opened on first use, because an open stdin keeps the process alive. */
+/** Creates the standard input of commands. The stream is opened on first use, because an open stdin keeps the process alive. */
 export function createInput(): Input {
   let stream: Readable | undefined
   return {
@@ -44,7 +44,7 @@ export function createInput(): Input {
   }
 }
 
-/** Opens stdin. Unreadable input is treated as empty: a closed or write-only descriptor (nohup), a directory, a lost terminal. */
+/** Opens stdin. Unreadable input counts as empty: a closed or write-only descriptor (nohup), a directory, a lost terminal. */
 function openInput(): Readable {
   const { stdin } = process
   const { setRawMode } = stdin
@@ -62,7 +62,7 @@ function openInput(): Readable {
 const DIRECT_WRITE_BYTES = 16 * 1024
 
 /**
- * Returns stdout or stderr for commands. On pipes and files, the first 16 KiB are written synchronously, because opening Node's
+ * Creates the stdout or stderr of commands. On pipes and files, the first 16 KiB are written synchronously, because opening Node's
  * stream loads the network modules (3 to 5 ms). Other output goes through the stream, which waits for a slow reader
  * (backpressure).
  *
@@ -82,7 +82,7 @@ export function createOutput(
   let opened: NodeJS.WriteStream | undefined
   const writeThroughStream = (data: Uint8Array) =>
     new Promise<void>((resolve, reject) => {
-      // Listen for `error`: without a listener, a failed write would also be thrown as an uncaught exception.
+      // Listen for `error`: without a listener, Node would also throw a failed write as an uncaught exception.
       opened ??= stream().on('error', () => {
         closed = true
       })
@@ -101,8 +101,8 @@ export function createOutput(
     get columns() {
       if (!isTerminal(fd)) return undefined
       const terminal = stream() as NodeJS.WriteStream & { _refreshSize?(): void }
-      // Ask the terminal now: Node learns of a resize only in the next turn of its event loop, but a narrower window has
-      // already wrapped the drawn lines.
+      // Ask the terminal for its size now: Node updates `columns` only in the next turn of the event loop, too late to redraw lines
+      // that a narrower window has already wrapped.
       terminal._refreshSize?.()
       // A terminal without a known width reports 0, in which no line would fit: treat that as unknown.
       return terminal.columns || undefined
@@ -125,8 +125,7 @@ export function createOutput(
         if (isInterrupted) throw error
         const { code, message } = error as NodeJS.ErrnoException
         if (code === 'EPIPE' || code === 'EOF') throw new OutputClosedError('the reader went away')
-        // For any other error, such as a full disk (ENOSPC), fail: unlike a reader that has exited, the destination still wants the
-        // lost data.
+        // Any other error, such as a full disk (ENOSPC), is a failure: data is missing where the user wants it.
         throw new CliError('output_failed', `the output cannot be written: ${message}`, {
           hint: 'what was written is incomplete; check where it goes, and run the command again',
           cause: error,

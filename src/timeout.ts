@@ -2,7 +2,7 @@ import type { Clock, Context } from './context.ts'
 
 /** Time limit of a command or of one of its steps. */
 export interface Deadline {
-  /** Total milliseconds from start to deadline; Infinity without `--timeout`. */
+  /** Milliseconds from the start to the deadline; Infinity without `--timeout`. */
   readonly timeoutMs: number
   /** Returns the remaining milliseconds; negative after the deadline. */
   remainingMs(): number
@@ -10,12 +10,11 @@ export interface Deadline {
   limitedTo(limitMs: number): Deadline
 }
 
-/** Minimum timeout of a step in milliseconds, also if it starts shortly before the deadline, such as the last poll. */
+/** Minimum timeout of a step in milliseconds, even shortly before or after the command's deadline. */
 export const MIN_STEP_TIMEOUT_MS = 2000
-/** Milliseconds of silent waiting before a notice tells the user what the command waits for. */
+/** Milliseconds of waiting after which a notice tells the user what the command waits for. */
 export const NOTICE_DELAY_MS = 2000
 
-/** Creates a deadline that is `timeoutMs` from now. */
 export function createDeadline(timeoutMs: number, clock: Pick<Clock, 'monotonic'>): Deadline {
   const end = clock.monotonic() + timeoutMs
   const remainingMs = () => end - clock.monotonic()
@@ -44,9 +43,9 @@ export function stepTimeoutMs({ remainingMs }: Deadline): number {
 
 /** Parameters of exponential backoff between attempts. */
 export interface BackoffOptions {
-  /** Milliseconds after the first attempt. */
+  /** Delay after the first attempt in milliseconds, before jitter. */
   readonly first: number
-  /** Maximum milliseconds between attempts. */
+  /** Maximum delay in milliseconds. */
   readonly max: number
   /** Ratio of each delay to the previous one. Default: 2. */
   readonly factor?: number
@@ -54,7 +53,7 @@ export interface BackoffOptions {
   readonly jitter?: number
 }
 
-/** Delays between attempts of an HTTP request. */
+/** Delays, in milliseconds, between attempts of an HTTP request. */
 export const REQUEST_BACKOFF: BackoffOptions = { first: 500, max: 8000 }
 
 /**

@@ -3,12 +3,12 @@ import type { DnsServerAddress } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { parseList } from './parse-value.ts'
 
-/** Matches a URL that the `URL` class doesn't change: no missing slashes, and no percent-encoding in the host. */
+/** Matches a URL that `new URL` parses without silent repairs, such as added slashes or a percent-decoded host. */
 const PLAIN_URL =
   /^[a-z]+:\/\/(?:[^/?#\\]*@)?(?:\[[\da-f:.]+\]|[\w.\u0080-\uffff-]+)(?::\d+)?(?:[/?#][^\s\\"\x00-\x1f\x7f]*)?$/i
-/** Matches non-ASCII characters that are invisible, or punctuation or symbols, so not part of a host name. */
+/** Matches a non-ASCII character that is invisible, punctuation or a symbol: it could hide or imitate a part of the host. */
 const INVISIBLE_OR_SYMBOL = /(?![\x00-\x7f])[\p{C}\p{DI}\p{Z}\p{P}\p{S}]/u
-/** Matches 127.0.0.0/8. A pattern, because every command needs the check and `node:net` is slow to load. */
+/** Matches 127.0.0.0/8. A pattern, because every start runs this check, and the build loads `node:net` only on first use. */
 const LOOPBACK_V4 = /^127(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}$/
 
 /**
@@ -21,7 +21,7 @@ export function isLoopback(hostname: string): boolean {
 }
 
 /**
- * Parses the base URL of the service, with the rules of `parseServerUrl`.
+ * Parses the base URL of the service: https, or http on loopback; without user info, query and fragment.
  *
  * @param name name of the option, variable or setting with this value, for the error message
  * @throws CliError `base_url_unusable`, exit 3
@@ -30,15 +30,16 @@ export function parseBaseUrl(text: string, name: string): URL {
   return parseServerUrl(text, name, (message, hint) => new CliError('base_url_unusable', message, { hint }))
 }
 
-/** Parses a list of server URLs into URLs without a trailing slash. @throws CliError `usage`, exit 2 */
+/** Parses server URLs separated by spaces or commas; returns their normalized texts. @throws CliError `usage`, exit 2 */
 export function parseServerUrls(text: string, name: string): string[] {
   return parseList(text, name).map((address) => formatUrl(parseServerUrl(address, name)))
 }
 
 /**
- * Parses the URL of a server. HTTPS is required except on loopback. The path is kept, without a trailing slash.
+ * Parses the URL of a server: https, or http on loopback; without user info, query and fragment. The path is kept, without a
+ * trailing slash.
  *
- * @param fail creates the error that is thrown
+ * @param fail creates the error to throw from a message and a hint
  * @param example a valid value, for the hint
  * @throws CliError `usage`, exit 2, unless `fail` creates another error
  */
@@ -71,18 +72,18 @@ export function parseServerUrl(
   return url
 }
 
-/** Masks the user info, query and fragment of a URL, possibly mistyped, because they may contain secrets. */
+/** Replaces the user info, query and fragment of a URL, even a malformed one, with `…`, because they may contain secrets. */
 export function maskUrlSecrets(text: string): string {
   return text.replace(/^([a-z][\w+.-]*:\/\/)?.*@/is, '$1…@').replace(/([?#]).+$/s, '$1…')
 }
 
-/** Masks the user info of all URLs in a text, also of URLs without a scheme. */
+/** Replaces the user info of all URLs in a text with `…`, also in URLs without a scheme (`user:password@host`). */
 export function maskUserInfo(text: string): string {
   if (!text.includes('@')) return text
   return text.replace(/([a-z][\w+.-]*:\/\/)[^\s/?#"]*@|[^\s/?#"':@]+:[^\s/?#"]+@(?=[\w[])/gi, '$1…@')
 }
 
-/** Returns the URL of an operation: `path` appended to the base URL, whose own path is kept. */
+/** Appends a path to the path of the base URL; `new URL(path, base)` would replace the base URL's own path. */
 export function appendPath(base: URL, path: string): URL {
   const url = new URL(base)
   url.pathname = `${base.pathname.replace(/\/+$/, '')}${path}`
@@ -90,8 +91,8 @@ export function appendPath(base: URL, path: string): URL {
 }
 
 /**
- * Returns the normalized text of a server's URL, without a trailing slash and default port. Sessions are bound to this text, and
- * issuers are compared by it (RFC 8414 section 2).
+ * Formats a server's URL without a trailing slash and default port. Sessions are bound to this text, and issuers are compared as
+ * this text (RFC 8414 section 3.3).
  */
 export function formatUrl(base: URL): string {
   return base.href.replace(/\/+$/, '')
@@ -117,7 +118,7 @@ export function parseDnsServerAddress(text: string, name: string): DnsServerAddr
   return { address, port }
 }
 
-/** Parses a resolver: the address of a DNS server, or a URL for DNS over HTTPS (RFC 8484). @throws CliError `usage`, exit 2 */
+/** Parses a resolver: with a slash, a URL for DNS over HTTPS (RFC 8484), else a DNS server's address. @throws CliError exit 2 */
 export function parseResolver(text: string, name: string): DnsServerAddress | URL {
   return text.includes('/')
     ? parseServerUrl(text, name, usageError, RESOLVER_URL)

@@ -15,7 +15,7 @@ const LOCK_TIMEOUT_MS = 5000
 /** Content of the configuration file. Values of settings are unparsed text: `settingValue` parses a value when it is used. */
 export interface Config {
   version: 1
-  /** Name of the profile that `auth switch` chose. */
+  /** Name of the profile that `auth switch` chose; absent if `auth switch` was never used. */
   current_profile?: string
   profiles: Record<string, ProfileConfig>
 }
@@ -23,8 +23,9 @@ export interface Config {
 type ConfigDirectory = Pick<Context, 'directories'>
 
 /**
- * Returns the profile with one setting changed, or removed if `value` is undefined. Another base URL also removes the issuer and
- * authorization endpoint: an authorization code from one service's server must never be sent to another service.
+ * Returns a copy of the profile with one setting changed, or removed if `value` is undefined. Changing or removing the base URL
+ * also removes the issuer and authorization endpoint, so that an authorization code from one service's server is never sent to
+ * another service.
  */
 export function withSetting(
   profile: ProfileConfig | undefined,

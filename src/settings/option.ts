@@ -10,7 +10,7 @@ export interface OptionDefinition {
   readonly repeatable?: true
   /** Whether the option filters a list. A filter given twice with different values is exit 2, because one would be ignored. */
   readonly filter?: true
-  /** Another option, such as `--wait`, without which this option has no effect and is a usage error. */
+  /** Option that must also be given, such as `--wait`: without it, this option would have no effect, and is refused. */
   readonly needs?: string
   /** Long flags of options that can't be combined with this one. */
   readonly conflicts?: readonly string[]
@@ -20,18 +20,18 @@ export interface OptionDefinition {
   /** Parses the text into the option's value. @param name name of the option, for the error message @throws CliError exit 2 */
   readonly parse?: (text: string, name: string) => unknown
   readonly completion?: Completion
-  /** Environment variable with the same effect. */
+  /** Name of the environment variable with the same effect. */
   readonly variable?: string
-  /** Setting of a profile with the same effect, by its name for `config set`. */
+  /** Name of the setting with the same effect, as in `config set`. */
   readonly setting?: string
 }
 
-/** Values of the options on the command line, by commander's names. Of `--x` and `--no-x`, the last one is used. */
+/** Values of a command's options, by `OptionName`; options not given are absent. Of `--x` and `--no-x`, the last one wins. */
 export type OptionValues<Options extends readonly OptionDefinition[]> = {
   readonly [Option in Options[number] as OptionName<Option>]?: OptionValue<Option>
 }
 
-/** Commander's name of an option: `dnsPort` for `--dns-port <n>`, `check` for `--no-check`; `never` for flags of type `string`. */
+/** Commander's name of an option: `dnsPort` for `--dns-port <n>`, `check` for `--no-check`; `never` if the flags aren't literal. */
 export type OptionName<Option> = Option extends { readonly flags: `--no-${infer Name}` }
   ? CamelCase<Name>
   : Option extends { readonly flags: `--${infer Name} <${string}>` | `--${infer Name}` }

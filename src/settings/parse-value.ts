@@ -7,7 +7,6 @@ export const MAX_WAIT_SECONDS = 31 * 24 * 3600
  * Parses a number of seconds, whole or decimal, from 0.1 to `maxSeconds`.
  *
  * @param name name of the option, variable or setting, for the error message
- * @returns the number of seconds
  * @throws CliError `usage`, exit 2
  */
 export function parseSeconds(text: string, name: string, maxSeconds = 3600): number {
@@ -19,7 +18,6 @@ export function parseSeconds(text: string, name: string, maxSeconds = 3600): num
   )
 }
 
-/** Highest port number of TCP and UDP. */
 export const MAX_PORT = 65_535
 
 /** Parses a whole number from `least` to `most`. @throws CliError `usage`, exit 2 */
@@ -29,7 +27,7 @@ export function parseInteger(text: string, name: string, least = 0, most = 999_9
   throw usageError(`${name}: ${JSON.stringify(text)} is not a whole number between ${least} and ${most}`)
 }
 
-/** Parses a text that must equal one of the choices. @throws CliError `usage`, exit 2 */
+/** Returns the choice that equals the text. @throws CliError `usage`, exit 2 */
 export function parseChoice<T extends string>(text: string, name: string, choices: readonly T[]): T {
   const choice = choices.find((candidate) => candidate === text)
   if (choice !== undefined) return choice
@@ -56,8 +54,8 @@ export function parseFields(text: string, name: string): string[] {
 }
 
 /**
- * Splits a list into its words. An empty list is rejected: `--resolver ""` would silently query the system's resolvers, and
- * `--scope ""` would request every scope.
+ * Splits a list, by default at spaces and commas. An empty list is rejected: `--resolver ""` would silently query the system's
+ * resolvers, and `--scope ""` would request every scope.
  *
  * @throws CliError `usage`, exit 2
  */
@@ -67,7 +65,7 @@ export function parseList(text: string, name: string, separator = /[\s,]+/): str
   return words
 }
 
-/** Whether the text can be a bearer token in an Authorization header (RFC 6750 section 2.1): only visible ASCII characters. */
+/** Whether the text can be sent as a bearer token: only visible ASCII characters, more than RFC 6750 section 2.1 allows. */
 export function isBearerToken(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text)
 }

@@ -6,8 +6,8 @@ import { CliError } from '../errors.ts'
 type System = Pick<NodeJS.Process, 'env' | 'platform'>
 
 /**
- * Returns the directories of settings and state: from the environment, or the platform's defaults. A default is determined at its
- * first use, because loading `node:os` takes 0.5 ms, and help needs no directory.
+ * Resolves the directories of settings and state: `MAILCLAIM_CONFIG_DIR` and `MAILCLAIM_STATE_DIR`, else the platform's defaults.
+ * Defaults are determined on first use, because loading `node:os` takes 0.5 ms, and help needs no directory.
  *
  * @param system `process`, or a stand-in with another platform and environment
  */
@@ -51,7 +51,7 @@ function platformDirectories({ env, platform }: System): Directories {
 
 /**
  * Returns the user's home directory. In a container, a user may have neither HOME nor an entry in /etc/passwd, but an API key and a
- * base URL are enough for most commands. So without a home, the result is a path that doesn't exist.
+ * base URL are enough for most commands. So without a home, the result is a path that doesn't exist, instead of an error.
  */
 function homeDirectory(): string {
   try {

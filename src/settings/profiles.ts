@@ -1,9 +1,9 @@
 import { usageError } from '../errors.ts'
 
-/** Name of the profile in use unless another one is chosen. */
+/** Name of the profile that is used unless `--profile`, `MAILCLAIM_PROFILE` or `auth switch` chooses another. */
 export const DEFAULT_PROFILE = 'default'
 
-/** Matches names that Windows reserves for devices, with any extension. */
+/** Matches names that Windows reserves for devices, with any extension, so that no directory can have them. */
 const WINDOWS_DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i
 
 /**
@@ -28,7 +28,7 @@ export function parseProfileName(text: string): string {
   )
 }
 
-/** Returns the command line with `--profile`, for a hint; unchanged for the default profile. */
+/** Appends `--profile` to a command line for a hint, unless the profile is the default one. */
 export function addProfileFlag(command: string, profile: string): string {
   return profile === DEFAULT_PROFILE ? command : `${command} --profile ${profile}`
 }

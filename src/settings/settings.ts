@@ -46,13 +46,13 @@ export type GlobalOptions = OptionValues<readonly GlobalOption[]> & {
     | readonly string[]
 }
 
-/** A setting's unparsed value and its source. */
+/** Unparsed value of a setting, and where the value comes from. */
 export interface UnparsedSetting {
   readonly value: string
   readonly source: 'flag' | 'environment' | 'profile' | 'default'
 }
 
-/** Unparsed values of all settings; undefined for a setting without a value and default. */
+/** Unparsed values of all settings; undefined for a setting that has neither a value nor a default. */
 export type UnparsedSettings = Readonly<Record<SettingKey, UnparsedSetting | undefined>>
 
 /** Resolved settings of a command: options override the environment, which overrides the profile, which overrides defaults. */
@@ -86,10 +86,11 @@ export interface Settings {
 }
 
 /**
- * Resolves the settings of one command. Their values aren't parsed yet, except the profile's name.
+ * Resolves the settings of one command. Except for the profile's name, their values aren't parsed yet. A damaged configuration file
+ * isn't an error here, but becomes `configProblem`.
  *
  * @param usualFormat the command's own default format, instead of `table` on a terminal and `tsv` elsewhere
- * @throws CliError exit 2 for an invalid profile name; `no_home`, exit 1
+ * @throws CliError exit 2 for an invalid profile name or `--json` with another `--format`; `no_home`, exit 1
  */
 export async function resolveSettings(
   options: GlobalOptions,
@@ -142,7 +143,7 @@ export async function resolveSettings(
   }
 }
 
-/** Resolves one setting: returns the unparsed value of the option, else of the variable, the profile, or the default. */
+/** Returns the unparsed value of the option, else of the variable, else of the profile, else the default. */
 function resolveValue(
   key: string,
   setting: SettingDefinition<unknown>,
@@ -161,8 +162,8 @@ function resolveValue(
 }
 
 /**
- * Parses and returns the value of a setting. Values are parsed here only, at their use, so that an invalid value affects no command
- * that doesn't use it.
+ * Parses the value of a setting; undefined if the setting has neither a value nor a default. Values are parsed only when they are
+ * used, so that an invalid value affects no command that doesn't use it.
  *
  * @throws CliError exit 2 or 3 for an invalid value, with the name of its option, variable or setting
  */
@@ -175,7 +176,7 @@ export function settingValue<Key extends SettingKey>(
   return SETTINGS[key].parse(found.value, settingSource(key, { chosen })) as SettingValue<Key>
 }
 
-/** Returns the resolvers and the authoritative servers' port for DNS checks. @throws CliError exit 2 for an invalid value */
+/** Returns the resolvers for DNS checks (`'system'` if none is set) and the authoritative servers' port. @throws CliError exit 2 */
 export function dnsSettings(settings: Pick<Settings, 'chosen'>) {
   const name = settingSource('resolver', settings)
   const given = settingValue('resolver', settings)?.map((text) => parseResolver(text, name))
@@ -193,12 +194,12 @@ function settingSource(key: SettingKey, { chosen }: Pick<Settings, 'chosen'>): s
   return source === 'flag' ? `--${name}` : source === 'environment' ? (variable ?? name) : name
 }
 
-/** Whether the profile's session is shared in etcd, not stored on this machine. */
+/** Whether the profile's session is in etcd, shared with other machines. */
 export function usesSharedStore({ chosen }: Pick<Settings, 'chosen'>): boolean {
   return chosen.store?.value === 'etcd'
 }
 
-/** Whether the output format is JSON, to be read by a program. */
+/** Whether the output format is `json` or `jsonl`. */
 export function isJsonFormat({ format }: Pick<Settings, 'format'>): boolean {
   return format === 'json' || format === 'jsonl'
 }

@@ -28,7 +28,7 @@ export interface SettingDefinition<Value>
   parse(text: string, name: string): Value
 }
 
-/** Stores for the secret of a login, with their descriptions for people. */
+/** Descriptions, for users, of each place where a login can store its secret. */
 export const STORE_DESCRIPTIONS = {
   keychain: "the system's keychain",
   file: 'a file that only you can read',
@@ -155,7 +155,7 @@ export const SETTINGS = {
   },
 } as const satisfies Readonly<Record<string, SettingDefinition<unknown>>>
 
-/** The profile in use: an option and a variable like a setting's, but stored beside the profiles, by `auth switch`. */
+/** Definition of the choice of a profile. Not in `SETTINGS`, because `auth switch` stores the choice beside the profiles. */
 export const PROFILE_OPTION = {
   flags: '--profile <name>',
   variable: 'MAILCLAIM_PROFILE',
@@ -167,8 +167,8 @@ export const PROFILE_OPTION = {
 } as const satisfies SettingDefinition<string>
 
 /**
- * The variable that forbids prompts, like `--no-input`. No profile can set it, since the machine or the job determines whether
- * somebody can answer.
+ * The variable that forbids prompts, like `--no-input`. Not in `SETTINGS`, because a profile must not set it: whether somebody can
+ * answer depends on the machine or the job.
  */
 export const NO_INPUT_VARIABLE = {
   variable: 'MAILCLAIM_NO_INPUT',

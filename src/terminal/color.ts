@@ -1,8 +1,8 @@
 import type { Context, Output } from '../context.ts'
 
 /**
- * Whether to color text written to `output`. `--no-color` overrides `FORCE_COLOR` (https://force-color.org), which overrides
- * `NO_COLOR` (https://no-color.org), as in Node. Without any of the three, a terminal gets color unless `TERM` is `dumb`.
+ * Whether to color text written to `output`. `--no-color` overrides `FORCE_COLOR` (https://force-color.org; `0` turns color off),
+ * which overrides `NO_COLOR` (https://no-color.org), as in Node. Otherwise, a terminal gets color unless `TERM` is `dumb`.
  */
 export function usesColor(
   { forceColor, noColor, term }: Context['environment'],
@@ -27,17 +27,15 @@ const STYLES = {
   accent: 'cyan',
 } as const
 
-/** A `Paint` for each meaning, such as `palette.bad`. */
 export type Palette = Readonly<Record<keyof typeof STYLES, Paint>>
 
 function paletteOf(paint: (style: (typeof STYLES)[keyof typeof STYLES]) => Paint): Palette {
   return Object.fromEntries(Object.entries(STYLES).map(([name, style]) => [name, paint(style)])) as Palette
 }
 
-/** A palette that adds no color. */
 export const PLAIN_PALETTE: Palette = paletteOf(() => (text) => text)
 
-/** Returns the palette of an output. Chalk is loaded only if color is on. */
+/** Creates a palette. Loads chalk only if color is on. */
 export async function createPalette(isColored: boolean): Promise<Palette> {
   if (!isColored) return PLAIN_PALETTE
   const { Chalk } = await import('chalk')

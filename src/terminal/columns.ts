@@ -35,8 +35,8 @@ export interface Column {
     item: Item,
   ) => ((text: string) => string) | undefined
   /**
-   * Whether a table that is too narrow may leave the column out (the last optional column first), and a detail view of an item
-   * without a value.
+   * Whether the column may be left out: from a table that doesn't fit the terminal (the last optional column first), and from a
+   * detail view if the item has no value.
    */
   readonly optional?: true
   /** Restricts the column to formats for people (table) or for programs (TSV). Default: both. */
@@ -48,7 +48,7 @@ export function plainColumns(...fields: readonly string[]): readonly Column[] {
   return fields.map((field) => ({ field }))
 }
 
-/** Stands for a null or missing value in output for people. */
+/** Shown to people in place of a null, missing or empty value. */
 export const ABSENT = '–'
 
 /**
@@ -67,7 +67,10 @@ export function valueAt(item: unknown, path: string): unknown {
   return valueAt(valueAt(item, path.slice(0, dot)), path.slice(dot + 1))
 }
 
-/** Returns the columns for `--fields`, or without `--fields`, the command's columns for people (table) or for programs (TSV). */
+/**
+ * Returns the columns for `--fields`, with a plain column for a field that the command has no column for; without `--fields`, the
+ * command's columns for people (table) or for programs (TSV).
+ */
 export function chooseColumns(
   columns: readonly Column[],
   fields: readonly string[] | undefined,
@@ -87,8 +90,8 @@ export function columnValue(column: Column, item: Item, now: number): unknown {
 }
 
 /**
- * Returns a value as the text of a TSV cell, not yet escaped. Null and undefined are empty. A list is joined with commas, with `\,`
- * for a comma inside an entry and `\\` for a backslash; an object or a list of objects is JSON.
+ * Formats a value as plain text, not yet escaped for TSV or a terminal. Null and undefined are empty. A list is joined with commas,
+ * with `\,` for a comma inside an entry and `\\` for a backslash; an object or a list of objects is JSON.
  */
 export function plainText(value: unknown): string {
   if (value === null || value === undefined) return ''
@@ -102,7 +105,7 @@ export function plainText(value: unknown): string {
 
 /**
  * Returns the text of a table cell with several values: the first value, shortened to 80 characters, and the number of further
- * values.
+ * values; `–` for an empty list.
  */
 export function summarizeValues([first = ABSENT, ...others]: readonly string[]): string {
   const shown = clip(first, 80)
@@ -118,7 +121,7 @@ export function humanText(column: Column, item: Item, context: RenderContext): s
   return text.length <= MAX_TEXT_LENGTH ? text || ABSENT : `${text.slice(0, MAX_TEXT_LENGTH)}…`
 }
 
-/** Returns the function that colors the cell of an item in a column. */
+/** Returns the function that colors a cell; without a color, that function returns its text unchanged. */
 export function paintOf(column: Column, item: Item, context: RenderContext) {
   return column.paint?.(columnValue(column, item, context.now), context, item) ?? ((text: string) => text)
 }

@@ -1,9 +1,9 @@
 import { ABSENT, type Column, humanText, type Item, paintOf, type RenderContext, titleOf } from './columns.ts'
 import { displayWidth, indent, wrap } from './measure.ts'
 
-/** Number of columns between titles and values, and of the indentation of a value below its title. */
+/** Number of terminal columns between titles and values, and before a value that stands below its title. */
 const GAP = 2
-/** Minimum number of columns for a value beside its title; in less room, the value begins on the next line. */
+/** Minimum number of terminal columns for a value beside its title; in less room, the value begins on the next line. */
 const MIN_VALUE_WIDTH = 16
 
 /**

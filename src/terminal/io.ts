@@ -20,7 +20,7 @@ export interface Io extends Context, OutputContext {
   waiting<T>(text: string, work: Promise<T>): Promise<T>
   /** Writes one object to stdout in the chosen format. */
   write(item: Item, columns: readonly Column[]): Promise<void>
-  /** Writes the result of a change to stdout, except in tables for people, who read the same on stderr. */
+  /** Writes the result of a change to stdout, except in the layout for people, who read the same result on stderr. */
   writeOutcome(outcome: Item, columns: readonly Column[]): Promise<void>
   /** Creates a writer for a list on stdout, page by page. @param nothing text on stderr if the list is empty */
   list(columns: readonly Column[], nothing?: string): ListWriter
@@ -30,7 +30,6 @@ export interface Io extends Context, OutputContext {
   writeValue(text: string): Promise<void>
 }
 
-/** Creates the `Io` of a command. */
 export function createIo(outer: Context, settings: Settings): Io {
   const { stdout, stderr, ...progress } = createProgressDisplay(outer, settings)
   const context: Context = { ...outer, stdout, stderr }
@@ -71,7 +70,7 @@ async function warn(text: string, context: Context, { silent, colorOption }: Set
   if (!silent) await writeMessage('warning', text, context, colorOption)
 }
 
-/** Returns a context whose stdout, once its reader is gone (EPIPE), discards output after a warning, so that a change completes. */
+/** Returns a context that warns when stdout's reader is gone (EPIPE), then discards output, so that work in progress completes. */
 export function ignoreClosedStdout(context: Context, settings: Settings): Context {
   const { stdout } = context
   let isOpen = true

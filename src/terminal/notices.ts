@@ -12,7 +12,7 @@ export async function writeLines(
   await stderr.write(lines.map((line) => `${line}\n`).join(''))
 }
 
-/** Writes `error: …`, `warning: …` or `hint: …` to stderr as one line; on a terminal, wrapped, with a colored label. */
+/** Writes `error: …`, `warning: …` or `hint: …` to stderr, sanitized and without user info of URLs; wrapped on a terminal. */
 export async function writeMessage(
   label: 'error' | 'warning' | 'hint',
   text: string,
@@ -27,7 +27,7 @@ export async function writeMessage(
   await stderr.write(`${painted}${lines.slice(head.length)}\n`)
 }
 
-/** Wraps a line as `wrapHint`. Continuation lines are indented, so that untrusted text can't imitate a line of this program. */
+/** Wraps a line with `wrapHint`. Continuation lines are indented, so that untrusted text can't imitate a line of this program. */
 async function wrapForTerminal(line: string, width = Number.POSITIVE_INFINITY): Promise<string> {
   if (line.length <= width / 2) return line
   const { indent, displayWidth, wrapHint } = await import('./measure.ts')

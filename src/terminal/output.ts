@@ -20,7 +20,7 @@ export interface OutputContext extends Pick<Context, 'stdout' | 'environment' | 
   hint(text: string): Promise<void>
 }
 
-/** Returns the colors, width and time for the layout of items on an output, by default stdout. */
+/** Returns the colors and width of an output (by default stdout), and the current time, for the layout of items. */
 export async function createRenderContext(
   { environment, settings, clock, stdout }: OutputContext,
   output: Output = stdout,
@@ -29,7 +29,7 @@ export async function createRenderContext(
   return { palette, width: output.columns ?? Number.POSITIVE_INFINITY, now: clock.now() }
 }
 
-/** Whether the format is a table and `--fields` isn't given, so that the command chooses the layout for people. */
+/** Whether the command may choose its own layout for people: the format is `table`, and `--fields` isn't given. */
 export function isHumanView({ format, fields }: Settings): boolean {
   return format === 'table' && fields === undefined
 }
@@ -45,7 +45,7 @@ export async function writeObject(item: Item, columns: readonly Column[], io: Ou
   if (settings.format === 'jsonl') return stdout.write(`${stringifyJson(item)}\n`)
   if (settings.format === 'tsv') {
     const shown = chooseColumns(columns, settings.fields, 'programs')
-    return stdout.write(headingLine(shown) + recordLine(item, shown, clock.now()))
+    return stdout.write(tsvHeader(shown) + tsvRecord(item, shown, clock.now()))
   }
   const shown = [...chooseColumns(columns, settings.fields, 'people')]
   if (settings.fields === undefined) shown.push(...uncoveredColumns(item, columns))
@@ -61,13 +61,11 @@ function uncoveredColumns(item: Item, columns: readonly Column[]): Column[] {
     .map((key) => ({ field: key, value: (whole) => (whole as Record<string, unknown>)[key] }))
 }
 
-/** Returns the header line of TSV. */
-function headingLine(columns: readonly Column[]): string {
+function tsvHeader(columns: readonly Column[]): string {
   return `${columns.map(({ field }) => escapeTsv(field)).join('\t')}\n`
 }
 
-/** Returns one record of TSV with its line feed. */
-function recordLine(item: Item, columns: readonly Column[], now: number): string {
+function tsvRecord(item: Item, columns: readonly Column[], now: number): string {
   return `${columns.map((column) => escapeTsv(plainText(columnValue(column, item, now)))).join('\t')}\n`
 }
 
@@ -100,9 +98,9 @@ export function createListWriter(
       }
     case 'tsv': {
       const shown = chooseColumns(columns, settings.fields, 'programs')
-      let heading = headingLine(shown)
+      let heading = tsvHeader(shown)
       const page: ListWriter['page'] = async ({ items }) => {
-        await stdout.write(heading + items.map((item) => recordLine(item, shown, clock.now())).join(''))
+        await stdout.write(heading + items.map((item) => tsvRecord(item, shown, clock.now())).join(''))
         heading = ''
       }
       return { page, end: () => page({ items: [] }) }

@@ -9,7 +9,7 @@ import { sanitizeLine } from './sanitize.ts'
 export interface Progress {
   /** Shows the current step; long text is cut after eight lines. */
   update(text: string): Promise<void>
-  /** Replaces the moving line with the permanent line `✔ text`. */
+  /** Replaces the moving line with the permanent line `✔ text`; without a terminal, the line is `text`. */
   succeed(text: string): Promise<void>
   /** Removes the moving line. Idempotent. */
   end(): Promise<void>

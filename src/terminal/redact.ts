@@ -4,9 +4,9 @@ const BACKSLASH = 0x5c
 /** Matches an escape of JSON, JavaScript, URLs or HTML. JSON nested in JSON has several backslashes in front. */
 const ESCAPES =
   /\\+u([\da-f]{4})|\\+u\{([\da-f]{1,6})\}|\\+x([\da-f]{2})|\\+|%([\da-f]{2})|&#x([\da-f]{1,8});|&#(\d{1,8});/
-/** Matches zero-width characters, U+FFFD and non-space controls: UTF-16 text read as UTF-8 has a NUL beside each letter. */
+/** Matches characters that hide a secret from a search: zero-width ones, U+FFFD, and controls (UTF-16 read as UTF-8 has NULs). */
 const INVISIBLE = /[\0-\b\u000e-\u001f\u007f\u00ad\u200b-\u200f\u2060\ufeff\ufffd]/
-/** Matches an escape, an invisible character, or the end of the text, so that the text before it is handled too. */
+/** Matches an escape, an invisible character, or the end of the text: a loop over the matches thus also copies the last plain part. */
 const SPELLINGS = new RegExp(`${ESCAPES.source}|${INVISIBLE.source}|$`, 'gi')
 
 /**
@@ -50,7 +50,7 @@ function replaceDecoded(text: string, placeholder: string, find: (plain: string)
   return left + text.slice(end)
 }
 
-/** Converts ASCII letters to lower case. `toLowerCase` alone may change the text's length, and so the places of spans. */
+/** Converts ASCII letters only: `toLowerCase` may change the length of other text, so that spans would no longer fit. */
 function lowerCaseAscii(text: string): string {
   return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
 }

@@ -5,7 +5,7 @@
  */
 
 /**
- * Character class of characters that must be escaped:
+ * Regular expression class of the characters that must be escaped:
  * Cc (C0, DEL, C1: ESC, CSI, OSC …), Cf (bidi controls, zero-width characters, tags, soft hyphen), Cs (lone surrogates),
  * Zl and Zp (U+2028, U+2029), Default_Ignorable_Code_Point (fillers, variation selectors), noncharacters, and the
  * blank-looking U+2800 and U+FFFC.
@@ -21,12 +21,12 @@ function compileOnce(make: () => RegExp): () => RegExp {
   }
 }
 
-/** Matches unsafe characters (groups 1 and 2), and without a group, the characters that are safe inside an emoji. */
+/** Matches characters to escape (groups 1 and 2), and without a group, characters that are safe only inside an emoji. */
 const unsafe = compileOnce(
   () =>
     new RegExp(
       [
-        // Safe, no group: a presentation selector after an emoji or in a keycap, and a zero-width joiner between two emoji.
+        // Without a group, so kept: a variation selector after an emoji or in a keycap, and a zero-width joiner between two emoji.
         '(?<=\\p{Extended_Pictographic})[\\ufe0e\\ufe0f]|(?<=[0-9#*])\\ufe0f(?=\\u20e3)',
         '(?<=\\p{Extended_Pictographic}[\\ufe0f\\p{Emoji_Modifier}]?)\\u200d(?=\\p{Extended_Pictographic})',
         // Group 1, to be escaped: a combining mark at the start (it would attach to our own text), or the seventh in a row.

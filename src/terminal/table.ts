@@ -10,7 +10,7 @@ const MIN_TEXT_WIDTH = 8
 /** Width in terminal columns up to which a word isn't broken, as long as an optional column can be left out instead. */
 const MAX_WHOLE_WORD = 20
 
-/** A column, with its measured contents so far and its width. Numbers are in terminal columns. */
+/** State of one table column: the measured contents so far, and the assigned width. Numbers are terminal columns. */
 interface Lane {
   readonly column: Column
   /** Width of the widest cell, including the heading. */
@@ -23,14 +23,13 @@ interface Lane {
   width: number
 }
 
-/** One cell of a row. */
 interface Cell {
   readonly lane: Lane
   readonly item: Item
   readonly text: string
 }
 
-/** Whether the column's cells may be wrapped: only text, not ids, numbers and times. */
+/** Whether the column's cells may be wrapped: ids, numbers and times may not. */
 const isText = ({ column }: Lane): boolean => (column.kind ?? 'text') === 'text'
 
 /**
@@ -80,7 +79,9 @@ function widthTogether(lanes: readonly Lane[]): number {
 
 /**
  * Assigns a width to each column. First the widest text columns shrink, without breaking words; then optional columns are left out,
- * the last one first; then words are broken. @returns false if the terminal is still too narrow
+ * the last one first; then words are broken.
+ *
+ * @returns false if the terminal is still too narrow
  */
 function fit(lanes: readonly Lane[], terminalWidth: number): boolean {
   const optional = lanes.filter(({ column }) => column.optional).reverse()
@@ -95,7 +96,7 @@ function fit(lanes: readonly Lane[], terminalWidth: number): boolean {
   )
 }
 
-/** Shrinks the widest text columns until the table fits. @returns false if words of up to `longestWord` columns would be broken */
+/** Shrinks the widest text columns until the table fits; false if that would break words of up to `longestWord` columns. */
 function shrink(lanes: readonly Lane[], longestWord: number, terminalWidth: number): boolean {
   const canGive = (lane: Lane) => isText(lane) && lane.width > Math.min(longestWord, lane.longestWord)
   for (let excess = widthTogether(lanes) - terminalWidth; excess > 0; excess--) {

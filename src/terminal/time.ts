@@ -1,9 +1,8 @@
 /**
- * Formats of times. People get `formatTime`, and on a terminal `formatRelativeTime` instead or in front. Programs get RFC 3339 in UTC,
- * such as `2026-11-21T16:29:28.123Z`, in this program's own fields, and unchanged timestamps in the service's objects.
+ * Formats of times. People get `formatTime`, and on a terminal `formatRelativeTime` instead or in front. Programs get RFC 3339 in
+ * UTC, such as `2026-11-21T16:29:28.123Z`, in this program's own fields, and unchanged timestamps in the service's objects.
  */
 
-/** A unit of durations. */
 interface Unit {
   readonly seconds: number
   readonly name: string
@@ -24,9 +23,9 @@ const UNITS: readonly Unit[] = [
 ]
 
 /**
- * Formats a duration: "45 seconds", "3 minutes", "2 hours", "9 days". Seconds are rounded up, so that a wait is never "0 seconds";
- * other units are rounded to the nearest, and used from two on (months from three), so that rounding changes a duration by at
- * most a quarter. From 90 minutes to two hours, the result is such as "1 h 41 min".
+ * Formats a duration: "45 seconds", "3 minutes", "2 hours", "9 days". Seconds are rounded up, so that half a second isn't "0
+ * seconds"; other units are rounded to the nearest, and used from two on (months from three), so that rounding changes a duration by
+ * at most a quarter. From 90 minutes to two hours, the result is such as "1 h 41 min"; for Infinity, "more than a year".
  *
  * @param style `short` for narrow places: "45 s", "3 min", "2 h", "9 days"
  */
