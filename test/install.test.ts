@@ -248,7 +248,7 @@ describe.runIf(needs('posix'))('install.sh', () => {
     })
   })
 
-  test('the installer accepts a local directory as source, and refuses an unwritable prefix or one with a mailclaim of npm', async () => {
+  test('the installer accepts a local directory as source, and refuses an unwritable prefix or one where npm installed mailclaim', async () => {
     const machine = await createMachine('sh')
     const { home, link, release, run } = machine
     publish(machine, '1.0.0')

@@ -46,8 +46,8 @@ interface ClaimsOptions {
 /** Statuses in which a verification request is accepted; in all others the response is 409. */
 const VERIFIABLE_STATUSES = ['pending', 'verified', 'blocked', 'completed']
 /**
- * Statuses that end a claim. In any other status, also one that only a test sets, a claim is superseded when its domain is claimed
- * with other options.
+ * Statuses that end a claim. In any other status, even an unknown one, a claim is superseded when its domain is claimed with other
+ * options.
  */
 const FINAL_STATUSES = ['completed', 'expired', 'superseded', 'canceled', 'failed']
 
@@ -87,7 +87,7 @@ export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
     schedule(claim, from + stepMs, () => setStatus(claim, status))
   }
 
-  /** Sets the status and its reason (by default the status's own, if it has any), and cancels the scheduled step. */
+  /** Sets the status and its reason, by default that of `DEFAULT_REASONS` if any, and cancels the scheduled step. */
   function setStatus(claim: Claim, status: string, reason = DEFAULT_REASONS.get(status)): void {
     claim.cancelNextStep()
     claim.status = status
@@ -136,7 +136,7 @@ export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
       })
       return { claim: serializeClaim(claim), isNew: true }
     },
-    /** Starts the DNS lookups of a pending claim. @throws HttpError 404, or 409 in a status that can't be verified */
+    /** Starts the DNS lookups of a pending claim. @throws HttpError 404; 409 unless `VERIFIABLE_STATUSES` has the status */
     verify(domainId: string): DomainClaim {
       const claim = requireClaim(byDomainId.get(domainId))
       if (!VERIFIABLE_STATUSES.includes(claim.status))

@@ -86,7 +86,7 @@ function errorResponse(c: Context, { status, code, message, headers }: HttpError
   })
 }
 
-/** Parses the request's body as JSON. @throws HttpError 422 */
+/** Parses the request's body as JSON. @throws HttpError 422 if it isn't JSON */
 export async function readJsonBody(c: Context): Promise<unknown> {
   try {
     return JSON.parse(await c.req.text())
@@ -95,7 +95,7 @@ export async function readJsonBody(c: Context): Promise<unknown> {
   }
 }
 
-/** Parses the request's body as a JSON object; an empty body is read as `{}`. @throws HttpError 422 */
+/** Parses the request's body as a JSON object; an empty body is read as `{}`. @throws HttpError 422 for anything else */
 export async function readBody(c: Context): Promise<Record<string, unknown>> {
   const isEmpty = (await c.req.text()).trim() === ''
   return isEmpty ? {} : asObject(await readJsonBody(c), 'The body')

@@ -14,7 +14,7 @@ interface RecordParts {
 
 /** Deviations from the correct record; an absent field means no deviation. */
 interface Difference {
-  /** The name where the records are published. */
+  /** Name of the published records. */
   readonly at?: string
   readonly values?: readonly string[]
   /** The target of a CNAME record that replaces the TXT records. */
@@ -61,7 +61,7 @@ export const MISTAKES: Readonly<Record<string, Mistake>> = {
 }
 
 /**
- * Deletes all records at the names that a mistake can use, then publishes a claim's record with the given mistake.
+ * Deletes the TXT and CNAME records at all names that a mistake can use, then publishes a claim's record with the given mistake.
  * @param mistake a key of `MISTAKES`
  * @throws HttpError 422 for an unknown mistake
  */

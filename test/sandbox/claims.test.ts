@@ -166,7 +166,7 @@ test.each([
   expect((await control(sandbox, 'GET', '/state')).body['claims']).toEqual([await get()])
 })
 
-test('the control API refuses an outcome without a status, or with a reason that is not a string', async () => {
+test('the control API refuses a claim outcome without a status, or with a reason that is not a string', async () => {
   const sandbox = await sandboxForTest()
   await claimed(sandbox, 'example.com')
   for (const outcome of [{}, { status: 5 }, { status: 'failed', reason: 5 }])
