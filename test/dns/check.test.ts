@@ -27,7 +27,7 @@ const recursive = (asked: readonly Asked[], name: string) =>
   asked.filter((one) => one.recursionDesired && one.name.endsWith(name) && one.name !== 'com')
 
 describe('the zone of a name is found from the registry down', () => {
-  test('the search for the zone of a name returns each zone from the registry down, with its name servers', async () => {
+  test('a check observes every zone from the top-level domain down to the zone of the name, with its name servers', async () => {
     const team = { apex: 'team.example.com', servers: { 'ns.team.example.com': ['192.0.2.8'] } }
     const { seen } = await timedObserve(fakeInternet([COM, zone(), team]), { name: 'a.team.example.com' })
     expect(seen.location.path.map(({ zone, hosts }) => [zone, ...hosts.keys()])).toEqual([
@@ -37,7 +37,7 @@ describe('the zone of a name is found from the registry down', () => {
     ])
   })
 
-  test('a zone on the same servers as its parent zone is found', async () => {
+  test('a check finds a zone on the same name servers as its parent zone, which send no referral', async () => {
     const child = {
       apex: 'sub.example.com',
       servers: SERVERS,
@@ -50,7 +50,7 @@ describe('the zone of a name is found from the registry down', () => {
     expect(outcomes).toEqual(['ns1.example.com match', 'ns2.example.com match'])
   })
 
-  test('a domain that the registry denies is reported as nonexistent, with the negative TTL', async () => {
+  test('a check of a domain that the registry denies observes no_domain, with the negative TTL', async () => {
     const { seen } = await timedObserve(fakeInternet([COM]))
     expect(seen.location).toMatchObject({
       kind: 'no_domain',
@@ -60,7 +60,7 @@ describe('the zone of a name is found from the registry down', () => {
     })
   })
 
-  test('a name below a top-level domain that the root denies is reported as domain_not_found', async () => {
+  test('a check of a name below a nonexistent top-level domain finds domain_not_found', async () => {
     const root = { apex: '.', servers: { 'a.root-servers.net': ['192.0.2.100'] } }
     const { report } = await timedCheck(fakeInternet([root, COM, zone()]), { name: 'app.example.con' })
     expect(report).toMatchObject({
@@ -69,21 +69,21 @@ describe('the zone of a name is found from the registry down', () => {
     })
   })
 
-  test('a new domain is found although one registry server does not know it yet', async () => {
+  test('a check finds a new domain even if one of two registry servers still denies it', async () => {
     const servers = { 'a.nic.com': [REGISTRY], 'b.nic.com': ['192.0.2.7'] }
     const [world, before] = [fakeInternet([{ ...COM, servers }, zone()]), fakeInternet([{ ...COM, servers }])]
     const { outcomes } = await timedObserve((asked) => (asked.server === REGISTRY ? before : world)(asked))
     expect(outcomes).toEqual(['ns1.example.com match', 'ns2.example.com match'])
   })
 
-  test('the zone is found through the resolver if no registry server answers', async () => {
+  test('a check finds the zone by the NS records of a resolver if no registry server responds', async () => {
     const world = fakeInternet([COM, zone()])
     const { seen, ms } = await timedObserve((asked) => (asked.server === REGISTRY ? 'silent' : world(asked)))
     expect(seen.location).toMatchObject({ kind: 'found', zone: 'example.com', parent: null })
     expect(ms).toBeLessThan(3000)
   })
 
-  test('a zone of private DNS is found through the resolver, without a registry', async () => {
+  test('a check finds a zone below a private top-level domain by the NS records of a resolver', async () => {
     const corp = {
       apex: 'shop.corp',
       servers: { 'dc.shop.corp': ['10.0.0.2'] },
@@ -106,7 +106,7 @@ describe('the zone of a name is found from the registry down', () => {
     expect(ms).toBeLessThan(10_000)
   })
 
-  test('a resolver that finds the domain outweighs a resolver that denies it', async () => {
+  test('a check finds a domain if one resolver returns NS records and another denies every name', async () => {
     const world = fakeInternet([COM, zone()])
     const { outcomes } = await timedObserve(
       (asked) => (asked.server === '192.0.2.54' ? denial(RA) : world(asked)),
@@ -135,12 +135,12 @@ describe('the servers of the zone', () => {
     zone(RECORD, { servers: { 'ns.host.net': ['192.0.2.21'] }, withoutGlue: true }),
   ]
 
-  test('the addresses of name servers without glue are looked up through the resolver', async () => {
+  test('the addresses of name servers without glue are looked up at the resolver', async () => {
     expect((await timedObserve(fakeInternet(hosted))).outcomes).toEqual(['ns.host.net match'])
   })
 
   test.each(['0.0.0.0', '127.0.0.1'])(
-    'name servers whose address a DNS filter replaces with %s are reported as timed out',
+    'a name server whose address a DNS filter replaces with %s is not queried and has the outcome timeout',
     async (data) => {
       const world = fakeInternet(hosted)
       const { outcomes, asked } = await timedObserve((one) =>
@@ -153,12 +153,12 @@ describe('the servers of the zone', () => {
     },
   )
 
-  test('name servers inside the zone without glue are unreachable', async () => {
+  test('name servers inside their own zone have the outcome unreachable if the delegation has no glue', async () => {
     const { outcomes } = await timedObserve(fakeInternet([COM, zone(RECORD, { withoutGlue: true })]))
     expect(outcomes).toEqual(['ns1.example.com unreachable', 'ns2.example.com unreachable'])
   })
 
-  test('name servers that only the NS set of the zone itself lists are queried as well', async () => {
+  test('a check also queries name servers that are in the NS set of the zone, but not in the delegation', async () => {
     const child = zone(RECORD, { servers: { ...SERVERS, 'ns3.example.com': ['192.0.2.4'] } })
     const [above, below] = [fakeInternet([COM, zone()]), fakeInternet([COM, child])]
     const { outcomes, seen } = await timedObserve((asked) =>
@@ -195,7 +195,7 @@ describe('the servers of the zone', () => {
       { findings: [{ code: 'other_name', evidence: { found_at: 'example.com' } }] },
     ],
     ['app.example.com', [], { findings: [{ code: 'missing' }] }],
-  ])('name servers of %s that never set the AA bit are still believed', async (name, records, expected) => {
+  ])('name servers of %s that never set the AA bit are used', async (name, records, expected) => {
     const world = fakeInternet([COM, zone(records)])
     const { report } = await timedCheck(
       (asked) => {
@@ -208,7 +208,7 @@ describe('the servers of the zone', () => {
     expect(report).toMatchObject(expected)
   })
 
-  test('a name server whose truncated answer has the record, and that is closed for TCP, has the record', async () => {
+  test('a truncated response that contains the record gives the outcome match even if TCP is closed', async () => {
     const record = txt('example.com', 'prefix=token')
     const world = fakeInternet([COM, zone([], { servers: { 'ns1.example.com': [ONE] } })])
     const { outcomes } = await timedObserve((asked) => {
@@ -219,14 +219,14 @@ describe('the servers of the zone', () => {
   })
 
   test.each(['prefix=token ', ' prefix=token', 'Prefix=token', 'prefix=token\u00a0', 'prefix=toke'])(
-    'name servers with the value %j do not have the record prefix=token',
+    'the value %j at the name servers is a mismatch for the expected value prefix=token',
     async (value) => {
       const { seen } = await timedObserve(fakeInternet([COM, zone([txt('example.com', value)])]))
       expect(seen.servers.map(({ outcome }) => outcome)).toEqual(['mismatch', 'mismatch'])
     },
   )
 
-  test('the observation of a name server has serial, TTL, negative TTL and the strings of each value', async () => {
+  test('the observation of a name server has the SOA serial, TTL, negative TTL and the strings of each TXT value', async () => {
     const split: packet.Answer = {
       type: 'TXT',
       name: 'example.com',
@@ -258,7 +258,7 @@ describe('a CNAME at the name', () => {
     ['leads to a name without TXT', [{ type: 'A', name: 'v.target.net', data: '192.0.2.99' }], 'alias'],
     ['leads to nothing', [], 'alias'],
     ['leads in a circle', [cname('v.target.net', 'app.example.com')], 'alias'],
-  ])('a CNAME that %s is followed', async (_title, records, outcome) => {
+  ])('a CNAME chain that %s is followed to its end', async (_title, records, outcome) => {
     const world = fakeInternet([COM, NET, zone([cname('app.example.com', 'v.target.net')]), target(records)])
     const { seen, outcomes, asked } = await timedObserve(world, { name: 'app.example.com' })
     expect(outcomes).toEqual([`ns1.example.com ${outcome}`, `ns2.example.com ${outcome}`])
@@ -282,23 +282,23 @@ describe('a CNAME at the name', () => {
   })
 })
 
-test('resolvers are asked for the record once all name servers that answer have it', async () => {
+test('a check queries resolvers for the record if all name servers that respond have the record', async () => {
   const { seen } = await timedObserve(fakeInternet([COM, zone()]))
   expect(seen.resolvers).toMatchObject([{ outcome: 'match', resolver: { address: RESOLVER } }])
   expect(seen.otherNames).toBeNull()
 })
 
 test.each([
-  ['no server has it', [COM, zone([])], 'example.com'],
-  ['the name is deep and missing', [COM, zone([])], 'a.b.example.com'],
-])('resolvers are never asked about a name if %s', async (_title, zones, name) => {
+  ['no name server has the record', [COM, zone([])], 'example.com'],
+  ['the name is two labels below the zone', [COM, zone([])], 'a.b.example.com'],
+])('a check sends no recursive query for the name if %s', async (_title, zones, name) => {
   const world = fakeInternet(zones)
   const { seen, asked } = await timedObserve(world, { name })
   expect(seen.resolvers).toEqual([])
   expect(recursive(asked, 'example.com').filter(({ name }) => !name.startsWith('ns'))).toEqual([])
 })
 
-test('a resolver over HTTPS is asked for the record and for the addresses of name servers', async () => {
+test('a check with a URL as resolver sends its recursive NS, A, AAAA and TXT queries over HTTPS', async () => {
   const https = 'https://dns.example/dns-query'
   const { report, asked } = await timedCheck(fakeInternet([COM, zone()]), { resolvers: [https] })
   expect(report).toMatchObject({ verdict: 'ready', resolvers: [{ address: https, outcome: 'match' }] })
@@ -315,7 +315,7 @@ test('a resolver over HTTPS is asked for the record and for the addresses of nam
   ])
 })
 
-test('public resolvers are asked over HTTPS if port 53 is closed', async () => {
+test('public resolvers are queried over HTTPS if port 53 is closed', async () => {
   const closed = (one: Asked) => (one.transport === 'https' ? undefined : 'silent')
   const { report, asked, ms } = await timedCheck(fakeInternet([COM, zone()], closed), {
     publicResolvers: true,
@@ -331,13 +331,13 @@ test('public resolvers are asked over HTTPS if port 53 is closed', async () => {
   expect(ms).toBeLessThan(10_000)
 })
 
-test('resolvers are asked only for the TXT set if the zone was not found', async () => {
+test('a check that finds no zone queries resolvers about the name for the TXT set only', async () => {
   const name = 'a.b.example.com'
   const { asked } = await timedObserve(() => ({ flags: RA | RCODE.SERVFAIL }), { name })
   expect(new Set(asked.flatMap((one) => (one.name === name ? [one.type] : [])))).toEqual(new Set(['TXT']))
 })
 
-test('resolvers are not asked about a record that one of two name servers lacks', async () => {
+test('a check queries no resolver for the record if one of two name servers lacks the record', async () => {
   const [world, behind] = [fakeInternet([COM, zone()]), fakeInternet([COM, zone([])])]
   const { seen, outcomes } = await timedObserve((asked) => (asked.server === TWO ? behind : world)(asked))
   expect(outcomes).toEqual(['ns1.example.com match', 'ns2.example.com absent'])
@@ -357,7 +357,7 @@ describe('records at wrong names', () => {
     ['mc.example.com', 'wrong', '_mc.example.com'],
     ['_dmarc.example.com', 'wrong', 'example.com'],
     ['*.example.com', 'used', 'example.com'],
-  ])('a record at %s is found as misplaced (%s) when %s is checked', async (at, how, name) => {
+  ])('a record at %s is a misplaced record of the kind "%s" for %s', async (at, how, name) => {
     for (const expected of at === '_prefix.example.com' ? ['prefix=token'] : ['prefix=token', null]) {
       const world = fakeInternet([COM, zone([txt(at, 'prefix=token')])])
       const { seen, asked } = await timedObserve(world, { name, expected })
@@ -377,7 +377,7 @@ describe('records at wrong names', () => {
     }
   }
 
-  test('a wildcard that also answers for the checked name is not reported as records at wrong names', async () => {
+  test('records that a wildcard generates at wrong names are not observed as misplaced records', async () => {
     const { seen } = await timedObserve(wild([]), { name: 'app.example.com' })
     expect(seen.otherNames).toMatchObject({
       misplaced: [{ how: 'used' }, { how: 'used' }],
@@ -385,7 +385,7 @@ describe('records at wrong names', () => {
     })
   })
 
-  test('a wildcard is ignored for a name with a record of its own', async () => {
+  test('a wildcard does not cover a checked name that has a TXT record itself', async () => {
     const world = wild([txt('app.example.com', 'v=spf1 -all')])
     // A wildcard doesn't cover names below an existing name (RFC 4592 section 3.3.1).
     const { seen } = await timedObserve(
@@ -403,13 +403,13 @@ describe('records at wrong names', () => {
 test.each([
   ['ready', RECORD, 12],
   ['missing', [], 26],
-])('a check of a %s record takes at most six rounds of queries', async (_title, records, questions) => {
+])('a check of a %s record takes at most six round trips', async (_title, records, questions) => {
   const { ms, asked } = await timedObserve(fakeInternet([COM, zone(records)]))
   expect(ms).toBeLessThanOrEqual(6 * ROUND_MS * 1.1)
   expect(asked).toHaveLength(questions)
 })
 
-test('a check takes at most ten seconds if all servers are silent or slow', async () => {
+test('a check takes at most ten seconds even if servers are silent or slow', async () => {
   const world = fakeInternet([COM, zone()])
   for (const isSilent of [() => true, (at: string) => at !== RESOLVER, (at: string) => at === RESOLVER]) {
     const { ms, seen } = await timedObserve((asked) => (isSilent(asked.server) ? 'silent' : world(asked)))
@@ -420,7 +420,7 @@ test('a check takes at most ten seconds if all servers are silent or slow', asyn
   expect((await timedObserve(world, { roundMs: 1900 })).ms).toBeLessThanOrEqual(10_000)
 })
 
-test('a check without an expected value returns the TXT values and asks no resolver about the name', async () => {
+test('a check without an expected value returns the TXT values and sends no recursive query for the name', async () => {
   const { seen, asked } = await timedObserve(fakeInternet([COM, zone()]), { expected: null })
   expect(textsOf(seen)).toEqual([['prefix=token'], ['prefix=token']])
   expect(seen.servers.map(({ outcome }) => outcome)).toEqual(['mismatch', 'mismatch'])

@@ -89,11 +89,11 @@ test.each([
     { state: 'ok' },
   ],
   ['an expired signature', { signatures: [signature(-DAY)] }, { state: 'expired' }],
-])('the DNSSEC state of a zone with %s is determined correctly', async (_title, records, expected) => {
+])('observeDnssec returns the right state for a zone with %s', async (_title, records, expected) => {
   expect((await observed(records)).dnssec).toMatchObject(expected)
 })
 
-test('a resolver that caches the old keys of a repaired zone fails validation until their TTL ends', async () => {
+test('the observation of a resolver that fails validation by old keys has the remaining TTL of these keys', async () => {
   const seen = await observed({}, ({ name, type, checkingDisabled }) => {
     if (name !== ZONE) return undefined
     if (type === 'DNSKEY') return { flags: RA, answers: [{ ...dnskey, ttl: 555 }] }

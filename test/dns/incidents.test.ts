@@ -357,13 +357,13 @@ const NETWORKS: readonly Incident[] = [
   },
   {
     ...{ id: 'istio-ra', source: 'cert-manager/cert-manager#5917' },
-    setup: 'the same, and answers from its own zone offer recursion',
+    setup: 'a cluster redirects port 53 to a server that offers recursion in answers from its own zone',
     world: intercepted(PUBLIC, OWN, { flags: AA | RA, otherwise: 'forwards' }),
     ...{ verdict: 'unknown', codes: ['dns_intercepted'], says: 'this network has its own example.com' },
   },
   {
     ...{ id: 'istio-same-ns', source: 'cert-manager/cert-manager#5917' },
-    setup: 'the same, with an older copy of the public zone',
+    setup: 'a cluster redirects port 53 to a server that has an older copy of the public zone',
     world: intercepted(PUBLIC, zone([]), { flags: AA, otherwise: 'forwards' }),
     ...{ verdict: 'unknown', codes: ['dns_intercepted'], says: 'this network has its own example.com' },
   },
@@ -450,7 +450,7 @@ const NETWORKS: readonly Incident[] = [
   },
   {
     ...{ id: 'split-redirect-below', source: 'cert-manager/cert-manager#894' },
-    setup: 'the same, with a zone of its own below the registered domain',
+    setup: 'a company redirects port 53 to its resolver, which has its own zone below the registered domain',
     world: intercepted(
       dns([]),
       { ...SPLIT, apex: 'a.example.com', records: value(VALUE, 'a.example.com') },
@@ -468,7 +468,7 @@ const NETWORKS: readonly Incident[] = [
   },
   {
     ...{ id: 'split-closed-no-ns', source: 'cert-manager/cert-manager#894' },
-    setup: 'the same, and the resolver’s own zone has no NS records',
+    setup: 'a company drops port 53 but to its resolver, whose own zone has no NS records',
     world: (asked) =>
       asked.type === 'NS' && asked.name !== 'com' ? { flags: AA | RA } : closed(SPLIT)(asked),
     ...{ verdict: 'unknown', codes: ['resolver_unreachable'] },
@@ -481,7 +481,7 @@ const NETWORKS: readonly Incident[] = [
   },
   {
     ...{ id: 'split-forwarded-miss', source: 'srvrco/getssl#286' },
-    setup: 'the same, with a resolver that forwards to the name server and is no authority',
+    setup: 'port 53 is open only to a company’s name server, and to its resolver, which forwards there',
     world: (asked) => closed({ ...SPLIT, records: [] }, [DC], asked.server === DC ? AA : RA)(asked),
     ...{ verdict: 'unknown', codes: ['dns_intercepted'] },
   },

@@ -34,7 +34,7 @@ async function looking(
 const txtAt = (server: string, reply: FakeReply) => (asked: Asked) =>
   asked.server === server && asked.type === 'TXT' ? reply : undefined
 
-test('reading a TXT set returns the zone, its servers, the exact strings of each value, and the TTL', async () => {
+test('lookUpTxt returns the zone, its name servers, and the TXT set with its exact bytes and TTL', async () => {
   const binary = Buffer.from([0, 0xff, 0x22, 0x5c])
   const split: packet.Answer = { type: 'TXT', name: 'shop.com', ttl: 300, data: ['a'.repeat(255), binary] }
   const { seen, texts, asked } = await looking([txt('shop.com', SPF), split])
@@ -48,24 +48,24 @@ test('reading a TXT set returns the zone, its servers, the exact strings of each
   expect(asked.filter(({ server, type }) => server === RESOLVER && type === 'TXT')).toEqual([])
 })
 
-test.each(['shop.com', 'app.shop.com'])('reading the empty TXT set of %s gives no values', async (name) => {
+test.each(['shop.com', 'app.shop.com'])('lookUpTxt returns an empty set for %s', async (name) => {
   const { seen } = await looking([], undefined, name)
   expect(seen).toMatchObject({ zone: 'shop.com', set: { values: [], ttl: null } })
 })
 
-test('the TXT set is known if one of two name servers answers', async () => {
+test('lookUpTxt returns the TXT set if only one of two name servers answers', async () => {
   const { texts } = await looking([txt('shop.com', SPF)], txtAt(FIRST, { flags: RCODE.REFUSED }))
   expect(texts).toEqual([[Buffer.from(SPF)]])
 })
 
-test('the TXT set of a private zone is unknown, unless the authoritative port is set', async () => {
+test('lookUpTxt returns the TXT set of a private zone only if the authoritative port is set', async () => {
   const inside = { 'dc1.shop.com': ['10.0.0.1'] }
   const { seen } = await looking([txt('shop.com', SPF)], undefined, 'shop.com', inside)
   expect(seen).toMatchObject({ set: null, reason: expect.stringContaining('its own shop.com') })
   expect((await looking([txt('shop.com', SPF)], undefined, 'shop.com', inside, 5353)).texts).toHaveLength(1)
 })
 
-test('the TXT set of an answer without the AA bit is ignored', async () => {
+test('lookUpTxt ignores a name server that answers without the AA bit', async () => {
   const { seen, texts } = await looking(
     [txt('shop.com', SPF)],
     txtAt(FIRST, { answers: [txt('shop.com', 'x')] }),
@@ -73,7 +73,7 @@ test('the TXT set of an answer without the AA bit is ignored', async () => {
   expect([texts, seen.reason]).toEqual([[[Buffer.from(SPF)]], null])
 })
 
-test('the TTL of a TXT set is the highest of its name servers', async () => {
+test('lookUpTxt returns the highest TTL that the name servers give for the TXT set', async () => {
   const counted: packet.Answer = { type: 'TXT', name: 'shop.com', ttl: 17, data: SPF }
   const { seen } = await looking([txt('shop.com', SPF)], txtAt(FIRST, { flags: AA, answers: [counted] }))
   expect(seen.set?.ttl).toBe(300)
@@ -104,13 +104,13 @@ test.each<[string, packet.Answer[], ((asked: Asked) => FakeReply | undefined) | 
     () => 'silent',
     { zone: null, reason: expect.stringContaining("weren't found: 192.0.2.53: no answer") },
   ],
-])('the TXT set is unknown if %s', async (_title, records, odd, expected) => {
+])('lookUpTxt returns a reason instead of the TXT set if %s', async (_title, records, odd, expected) => {
   const { seen, ms } = await looking(records, odd)
   expect(seen).toMatchObject({ set: null, ...expected })
   expect(ms).toBeLessThan(10_000)
 })
 
-test('reading a TXT set reports that a domain does not exist', async () => {
+test('lookUpTxt returns as reason that the domain does not exist', async () => {
   const { seen } = await looking([], undefined, 'nowhere.com')
   expect(seen).toMatchObject({
     zone: null,

@@ -162,7 +162,7 @@ const ROWS: readonly (readonly [code: FindingCode, seen: Partial<Observations>])
   ['resolver_differs', { resolvers: [resolver('absent', { negativeTtl: 45, authoritative: true })] }],
 ]
 
-test.each(ROWS)('%s is the first finding for its example observations, with its verdict', (code, seen) => {
+test.each(ROWS)('observations that show %s give it as the first finding, with its verdict', (code, seen) => {
   const { verdict, ready, findings } = check(seen)
   expect(findings[0]).toMatchObject({ code, severity: severityOf(code) })
   expect({ verdict, ready }).toEqual({
@@ -173,7 +173,7 @@ test.each(ROWS)('%s is the first finding for its example observations, with its 
     expect(`${message} ${fix}`).not.toMatch(/[{}]|unknown|undefined|null/)
 })
 
-test('every finding code has an example in this test', () => {
+test('the table of example observations contains every finding code', () => {
   const missing = Object.keys(FINDING_TEXTS).filter((code) => !ROWS.some(([tried]) => tried === code))
   expect(missing).toEqual([])
 })
@@ -195,11 +195,11 @@ test.each([
     'of a zone with other name servers than the registry has',
     { location: inZone(['ns1.example.com', 'old']) },
   ],
-])('a check %s has no finding', (_what, seen) => {
+])('a check %s gives the verdict ready without findings', (_what, seen) => {
   expect(check(seen)).toMatchObject({ verdict: 'ready', findings: [], retry_after_seconds: null })
 })
 
-test('a report has one number of seconds to wait, at most a day', () => {
+test('retry_after_seconds is the time that a finding waits for or else the negative TTL, at most a day', () => {
   const { retry_after_seconds, findings } = check({ servers: [{ ...MATCH, soa: soa(2) }, server(second)] })
   expect(retry_after_seconds).toBe(60)
   expect(findings[0]?.fix).toContain('check again in 60 seconds')
@@ -210,7 +210,7 @@ test('a report has one number of seconds to wait, at most a day', () => {
   expect(check({ location, servers: [] }).retry_after_seconds).toBe(86_400)
 })
 
-test('a fix never asks to replace another TXT value, and names no value but the expected one', () => {
+test('no fix asks users to replace another TXT value, or names a value other than the expected one', () => {
   for (const [, seen] of ROWS)
     for (const { fix } of check(seen).findings) {
       expect(fix).not.toMatch(/older|v=spf1|PREFIX|instead|replace the (TXT|value)/)
@@ -226,7 +226,7 @@ test('the fix for a missing record names the host relative to the zone', () => {
   )
 })
 
-test('the fix for a missing record names the DNS provider if the name of a server reveals it', () => {
+test('the fix for a missing record names the DNS provider if the name servers are of a known provider', () => {
   const { findings } = check({ servers: [server({ host: 'ada.ns.cloudflare.com' })] })
   const words =
     'in the zone example.com at Cloudflare, in the panel with the name servers ada.ns.cloudflare.com, beside'
@@ -238,7 +238,7 @@ test.each<[string, MisplacedRecord['how'], string, FindingCode[], string]>([
   ['www.example.com', 'wrong', `${EXPECTED} `, ['other_name', 'whitespace'], `: "${EXPECTED} "`],
   ['example.com.example.com', 'doubled', 'prefix=older', ['doubled_name', 'stale_token'], ': "prefix=older"'],
 ])(
-  'a record at the wrong name %s (%s) with the value %j gets a finding for each mistake',
+  'a record at the wrong name %s (%s) with the value %j has one finding for the name and one for a wrong value',
   (name, how, value, expected, end) => {
     const { findings } = check({ servers: [server()], otherNames: at(name, how, value) })
     expect(findings.map(({ code }) => code)).toEqual(expected)
@@ -249,7 +249,7 @@ test.each<[string, MisplacedRecord['how'], string, FindingCode[], string]>([
   },
 )
 
-test('no transfer is announced where servers that differ have the same serial', () => {
+test('the message about partial_propagation says if servers with and without the record have the same serial', () => {
   const younger = check({ servers: [{ ...MATCH, soa: soa(2) }, server(second)] })
   expect(younger.findings[0]?.message).not.toContain('serial')
   const [first] = check({ servers: [MATCH, server(second)] }).findings
@@ -257,7 +257,7 @@ test('no transfer is announced where servers that differ have the same serial', 
   expect(first?.message).toMatch(/; both have serial 1, so it may not come by itself$/)
 })
 
-test('the expected value at one wrong name is found before another value at another wrong name', () => {
+test('the expected value at a wrong name is reported rather than another token at a likelier wrong name', () => {
   const misplaced = [
     ...at('example.com.example.com', 'doubled', 'prefix=older').misplaced,
     ...at('www.example.com', 'wrong').misplaced,
@@ -271,13 +271,13 @@ test.each([
     'replace the CNAME with the TXT record and any address records, or add it at the target',
   ],
   [EXPECTED, 'replace the CNAME with the TXT record that was meant: its target is the value'],
-])('the fix for a CNAME to %s is: %s', (target, fix) => {
+])('the fix for a CNAME with the target %s contains: %s', (target, fix) => {
   const alias = { targets: [target], isKnown: true }
   const { findings } = check({ name: 'a.example.com', servers: [{ ...aliased, alias: target }], alias })
   expect(findings).toMatchObject([{ code: 'cname_at_name', fix: expect.stringContaining(fix) }])
 })
 
-test('a finding names two of many name servers, each once, with an address only if it is not for all of them', () => {
+test('a message lists at most two name servers, each once, without an address if several of its addresses are meant', () => {
   const [v4, v6] = [{ address: '192.0.2.7' }, { address: '2001:db8::7' }]
   const hosts = ['ns1.example.com', 'ns2.example.com', 'ns3.example.com', 'ns4.example.com']
   const [one, ...others] = hosts.map((host) => ({ ...MATCH, host }))
@@ -295,12 +295,12 @@ test('a finding names two of many name servers, each once, with an address only 
   )
 })
 
-test('a finding about DNSSEC of the zone replaces the advice to wait for a cache', () => {
+test('a resolver that fails validation gives dnssec_bogus, not cached, unless the DNSSEC of the zone is sound', () => {
   expect(codes({ resolvers: [rejects] })).toEqual(['dnssec_bogus'])
   expect(codes({ resolvers: [rejects], dnssec: dnssec('expired') })).toEqual(['dnssec_bogus'])
 })
 
-test('the first finding of a report is the reason of its verdict', () => {
+test('findings are sorted by their verdict, and the first one is the error message of the command', () => {
   const servers = [server(), { ...SILENT, ...second }]
   expect(codes({ servers, dnssec: dnssec('no_key') })).toEqual([
     'missing',
@@ -324,7 +324,7 @@ describe('what a resolver still caches', () => {
     ],
     ['the name servers from before a move', { negativeTtl: 45, cached: OLD_NS }, 900],
     ['a CNAME that was removed', { negativeTtl: 45, alias: 'web.example.net', ttl: 858 }, 858],
-  ])('a resolver that caches %s gives the verdict wait until that TTL ends', (_what, more, seconds) => {
+  ])('a resolver that caches %s gives the finding cached until the TTL ends', (_what, more, seconds) => {
     const report = check({ resolvers: [resolver('absent', more)] })
     expect(report).toMatchObject({
       verdict: 'wait',
@@ -333,7 +333,7 @@ describe('what a resolver still caches', () => {
     })
   })
 
-  test('a resolver that is wrong after the TTL of its cache gives resolver_differs or dnssec_bogus instead of cached', () => {
+  test('a resolver with old data after all TTLs have passed gives resolver_differs or dnssec_bogus, not cached', () => {
     const resolvers = [resolver('absent', { negativeTtl: 45, cached: OLD_NS })]
     expect(codes({ isOverdue: true, resolvers })).toEqual(['resolver_differs'])
     expect(codes({ isOverdue: true, dnssec: dnssec('ok'), resolvers: [rejects] })).toEqual(['dnssec_bogus'])
@@ -411,7 +411,7 @@ describe('who has to act', () => {
       { servers: [server({ host: 'failed-whois-verification.namecheap.com' })] },
       'renew it, or confirm its contact address, at the registrar first',
     ],
-  ])('the fix for %s tells who has to act, in %j: %s', (code, seen, fix) => {
+  ])('the fix for %s names who has to act, for the observations %j: %s', (code, seen, fix) => {
     expect(check(seen).findings).toContainEqual(
       expect.objectContaining({ code, fix: expect.stringContaining(fix) }),
     )
@@ -436,7 +436,7 @@ test.each<[Partial<Observations>, string]>([
     { servers: [with_(...Array.from({ length: 6 }, (_, n) => `foreign-${n} ${'x'.repeat(250)}`))] },
     "the TXT record isn't at example.com; TXT values there: 6",
   ],
-])('the first message about %j is: %s', (seen, message) => {
+])('the first message for the observations %j contains: %s', (seen, message) => {
   expect(check(seen).findings[0]?.message).toContain(message)
 })
 
@@ -448,17 +448,17 @@ const RESOLVES = server({
 
 test.each<[string, boolean | null, readonly ServerObservation[], readonly FindingCode[]]>([
   ['IPv6 shows the record', true, [REFUSED, { ...MATCH, ...V6 }], []],
-  ['IPv6 shows that it is missing', true, [REFUSED, { ...server(), ...V6 }], ['missing']],
+  ['IPv6 shows that the record is missing', true, [REFUSED, { ...server(), ...V6 }], ['missing']],
   ['IPv6 is silent', true, [REFUSED, { ...SILENT, ...V6 }], ['dns_intercepted']],
-  ['a resolver answers for all', true, [RESOLVES], ['dns_intercepted']],
-  ['the registry works', false, [REFUSED], ['lame_nameserver']],
-  ['all but the registry', false, [RESOLVES, { ...RESOLVES, outcome: 'refused' }], ['dns_intercepted']],
-  ['all but the registry, and IPv6 shows the record', false, [RESOLVES, { ...MATCH, ...V6 }], []],
-  ['one server that refuses, and one that resolves', false, [RESOLVES, REFUSED], ['lame_nameserver']],
-  ['one server of two', false, [RESOLVES, { ...MATCH, ...second }], ['some_servers_lame']],
-  ['no registry was heard over IPv4', null, [REFUSED], ['dns_intercepted']],
-  ['no registry was heard over IPv4, but another server', null, [REFUSED, MATCH], ['some_servers_lame']],
-])('interception over IPv4 and broken servers are told apart: %s', (_what, isSuspect, servers, expected) => {
+  ['a resolver responds in place of all', true, [RESOLVES], ['dns_intercepted']],
+  ['the registry responds', false, [REFUSED], ['lame_nameserver']],
+  ['the registry is exempt', false, [RESOLVES, { ...RESOLVES, outcome: 'refused' }], ['dns_intercepted']],
+  ['the registry is exempt, and IPv6 works', false, [RESOLVES, { ...MATCH, ...V6 }], []],
+  ['one server refuses, and one is a resolver', false, [RESOLVES, REFUSED], ['lame_nameserver']],
+  ['one server of two is a resolver', false, [RESOLVES, { ...MATCH, ...second }], ['some_servers_lame']],
+  ['no registry responds over IPv4', null, [REFUSED], ['dns_intercepted']],
+  ['over IPv4, no registry responds, but a server', null, [REFUSED, MATCH], ['some_servers_lame']],
+])('interception over IPv4 is told from broken servers if %s', (_what, isSuspect, servers, expected) => {
   const registry = [
     ...(isSuspect === null ? [] : [{ address: REGISTRY.address, isSuspect }]),
     { address: '2001:db8::9', isSuspect: false },
@@ -467,14 +467,14 @@ test.each<[string, boolean | null, readonly ServerObservation[], readonly Findin
 })
 
 test.each<[string, boolean, readonly ServerObservation[], readonly FindingCode[]]>([
-  ['something answers for all over both', true, [RESOLVES, { ...RESOLVES, ...V6 }], ['dns_intercepted']],
-  ['one thing over IPv4, another over IPv6', true, [REFUSED, { ...RESOLVES, ...V6 }], ['dns_intercepted']],
+  ['one thing responds for all over both', true, [RESOLVES, { ...RESOLVES, ...V6 }], ['dns_intercepted']],
+  ['each family has its own interceptor', true, [REFUSED, { ...RESOLVES, ...V6 }], ['dns_intercepted']],
   ['IPv4 is intercepted, the zone has only IPv6', true, [{ ...RESOLVES, ...V6 }], ['dns_intercepted']],
-  ['something answers over IPv6', false, [MATCH, { ...RESOLVES, ...V6 }], []],
-  ['IPv6 is intercepted, the record missing', false, [server(), { ...REFUSED, ...V6 }], ['missing']],
+  ['only IPv6 is intercepted', false, [MATCH, { ...RESOLVES, ...V6 }], []],
+  ['IPv6 is intercepted, and IPv4 lacks the record', false, [server(), { ...REFUSED, ...V6 }], ['missing']],
   ['IPv6 lacks the record', false, [MATCH, { ...server(second), ...V6 }], ['partial_propagation']],
-  ['none serves the zone', false, [REFUSED, { ...REFUSED, ...V6 }], ['lame_nameserver']],
-])('interception is judged per address family: %s', (_what, isSuspect, servers, expected) => {
+  ['no server serves the zone', false, [REFUSED, { ...REFUSED, ...V6 }], ['lame_nameserver']],
+])('interception is judged separately for IPv4 and IPv6 if %s', (_what, isSuspect, servers, expected) => {
   const registry = [{ address: REGISTRY.address, isSuspect }]
   expect(codes({ servers, location: found('example.com', [], { registry }) })).toEqual(expected)
 })
@@ -484,7 +484,7 @@ const SHOWS_CUT = resolver('mismatch', { values: [txt('prefix=tok')], ttl: 45 })
 const SHOWS_NONE = resolver('absent', { negativeTtl: 45 })
 test.each<[string, readonly ResolverObservation[], string, readonly FindingCode[], number | null]>([
   ['shows the record', [SHOWS, SHOWS_NONE], 'ready_with_warning', ['resolver_only'], null],
-  ['shows a mistake', [SHOWS_CUT], 'fix', ['truncated', 'nameserver_unreachable'], 45],
+  ['shows a cut value', [SHOWS_CUT], 'fix', ['truncated', 'nameserver_unreachable'], 45],
   ['shows no record', [SHOWS_NONE], 'unknown', ['nameserver_unreachable'], 45],
   [
     'shows another service’s value',
@@ -494,7 +494,7 @@ test.each<[string, readonly ResolverObservation[], string, readonly FindingCode[
     300,
   ],
   ['fails', [rejects], 'unknown', ['nameserver_unreachable'], null],
-])('a resolver alone gives the verdict if it %s', (_what, resolvers, verdict, expected, seconds) => {
+])('a resolver decides for silent name servers if it %s', (_what, resolvers, verdict, expected, seconds) => {
   const { findings, ...report } = check({ servers: [SILENT], resolvers })
   expect(findings.map(({ code }) => code)).toEqual(expected)
   expect(report).toMatchObject({ verdict, retry_after_seconds: seconds })
@@ -548,14 +548,14 @@ test.each<[FindingCode, number, string]>([
   ['missing', 8, 'record_not_visible'],
   ['partial_propagation', 8, 'record_not_visible'],
   ['nameserver_unreachable', 7, 'dns_unavailable'],
-])('a check with the first finding %s ends a command with exit %i', (code, exit, name) => {
+])('a check with the first finding %s ends the command with exit code %i', (code, exit, name) => {
   const report = check(ROWS.find(([tried]) => tried === code)?.[1])
   const [first] = report.findings
   expect(exitErrorOf(report)).toMatchObject({ exit, code: name, message: first?.message, hint: first?.fix })
   expect(exitErrorOf(report, true)?.hint).toBeUndefined()
 })
 
-test('messages and fixes have at most 100 characters, begin in lower case and end without a full stop', () => {
+test('texts of findings have at most 100 characters, begin in lower case and end without a full stop', () => {
   for (const [code, { message, fix }] of Object.entries(FINDING_TEXTS))
     for (const words of [message, fix]) {
       const own = words.replace(/\{\w+(:\w+)?\}|[[\]]/g, '')

@@ -49,7 +49,7 @@ function createRun(respond: (asked: Asked) => FakeReply) {
 
 const isDead = ({ server }: Asked) => /^192\.0\.2\.1[12]$/.test(server)
 
-test('checks of one run share the zone and its name servers for five minutes, but never the record', async () => {
+test('checks with one cache share a zone and its name servers for five minutes, but never a TXT record', async () => {
   const world = fakeInternet([COM, zone('example.com', 11, 3)])
   const { outcomesOf, asked, clock } = createRun(world)
   const above = () => asked.filter(({ server, type }) => /2\.[12]$/.test(server) && type === 'SOA').length
@@ -65,9 +65,9 @@ test('checks of one run share the zone and its name servers for five minutes, bu
 })
 
 test.each<[string, (before: (asked: Asked) => FakeReply) => (asked: Asked) => FakeReply]>([
-  ['a search that failed', () => () => 'silent'],
-  ['that a domain doesn’t exist, which may be registered meanwhile', (before) => before],
-])('checks of one run do not share %s', async (_title, early) => {
+  ['a failed search for the zone', () => () => 'silent'],
+  ['the denial of a domain, which might be registered soon', (before) => before],
+])('checks with one cache do not share %s', async (_title, early) => {
   let isEarly = true
   const [world, before] = [fakeInternet([COM, zone('example.com', 11, 1)]), early(fakeInternet([COM]))]
   const { outcomesOf } = createRun((asked) => (isEarly ? before : world)(asked))
@@ -76,7 +76,7 @@ test.each<[string, (before: (asked: Asked) => FakeReply) => (asked: Asked) => Fa
   expect(await outcomesOf('d0.example.com')).toBe('match,match')
 })
 
-test('sixteen concurrent checks query the registry once', async () => {
+test('sixteen concurrent checks with one cache look up the top-level domain once', async () => {
   const { all, asked } = createRun(fakeInternet([COM, zone('example.com', 11, 16)]))
   const outcomes = await all(Array.from({ length: 16 }, (_, n) => `d${n}.example.com`))
   expect(new Set(outcomes.values())).toEqual(new Set(['match,match']))
@@ -86,7 +86,7 @@ test('sixteen concurrent checks query the registry once', async () => {
 describe('a server that is silent', () => {
   const names = Array.from({ length: 300 }, (_, n) => `d${n}.example.com`)
 
-  test('a silent server costs a run of 300 domains less than ten seconds, and is no longer queried', async () => {
+  test('silent name servers delay a run of 300 domains by less than ten seconds, and are not queried anymore', async () => {
     const world = fakeInternet([COM, zone('example.com', 11, 300)])
     const healthy = createRun(world)
     await healthy.all(names)
@@ -110,7 +110,7 @@ describe('a server that is silent', () => {
   })
 })
 
-test('checks of many domains leave no listener on the abort signal of their run, and cache only the newest thousand zones', async () => {
+test('checks leave no listener on the abort signal of their run, and share only the newest thousand zones', async () => {
   const { effects, asked } = timedEffects(fakeInternet([COM, zone('shop.com', 10, 3)]))
   const cache = createSharedCache(effects.clock)
   const request = {

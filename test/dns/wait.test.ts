@@ -37,13 +37,13 @@ async function waiting(appearsAfterMs: number, timeoutMs: number) {
   return { report: next.value, delays, clock }
 }
 
-test('waiting for a record checks after 5, 10, 20 and then every 30 seconds', async () => {
+test('waitForRecord repeats the check after 5, 10 and 20 seconds, then every 30 seconds', async () => {
   const { report, delays } = await waiting(90_000, 3_600_000)
   expect(delays).toEqual([5000, 10_000, 20_000, 30_000, 30_000, null])
   expect(report.verdict).toBe('ready')
 })
 
-test('waiting for a record notices it within three seconds of its appearance', async () => {
+test('waitForRecord notices the record within three seconds after the name servers have it', async () => {
   for (const appears of [1000, 4000, 16_500, 61_000, 1_000_000]) {
     const { report, clock } = await waiting(appears, 3_600_000)
     expect(report.verdict).toBe('ready')
@@ -51,7 +51,7 @@ test('waiting for a record notices it within three seconds of its appearance', a
   }
 })
 
-test('a CNAME at the name does not cause an early check while waiting for a record', async () => {
+test('waitForRecord does not repeat the check early because of a CNAME at the name', async () => {
   const world = smallWorld(() => [])
   const effects = fakeEffects((asked) => {
     if (asked.server === '192.0.2.2' && asked.name === 'example.com' && asked.type === 'TXT')
@@ -66,7 +66,7 @@ test('a CNAME at the name does not cause an early check while waiting for a reco
   expect(checks).toBe(4)
 })
 
-test('waiting for a record repeats the check only after the negative TTL if only the resolver answers', async () => {
+test('waitForRecord repeats the check only after the negative TTL if only the resolver responds', async () => {
   const world = smallWorld(() => [])
   const blocked = (asked: Asked): FakeReply =>
     asked.server === resolver.address ? world(asked) : 'unreachable'
@@ -76,7 +76,7 @@ test('waiting for a record repeats the check only after the negative TTL if only
   expect(delays).toEqual([60_000, 60_000, 30_000, null])
 })
 
-test('waiting for a record that a resolver denies ends with resolver_differs once the TTL of its cache has passed', async () => {
+test('waitForRecord ends with resolver_differs if a resolver denies the record after its negative TTL has passed', async () => {
   const [world, inside] = [smallWorld(() => ['prefix=token']), smallWorld(() => [])]
   const effects = fakeEffects((asked) => (asked.server === resolver.address ? inside(asked) : world(asked)))
   const codes: unknown[] = []
@@ -85,11 +85,11 @@ test('waiting for a record that a resolver denies ends with resolver_differs onc
   expect([codes.at(-1), effects.clock.monotonic()]).toEqual(['resolver_differs', 65_000])
 })
 
-test('waiting for a record ends after one check if the record is visible', async () => {
+test('waitForRecord ends after one check if the record is visible', async () => {
   expect((await waiting(0, 60_000)).delays).toEqual([null])
 })
 
-test('waiting for a record ends with a last check at its timeout', async () => {
+test('waitForRecord ends with a last check at the deadline if the record does not appear', async () => {
   const { report, delays, clock } = await waiting(Number.POSITIVE_INFINITY, 20_000)
   expect(delays).toEqual([5000, 10_000, 5000, null])
   expect(report).toMatchObject({ verdict: 'fix', findings: [{ code: 'missing' }] })
