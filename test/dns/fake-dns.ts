@@ -4,12 +4,12 @@ import { formatResolver, type Resolver } from '../../src/dns/wire/address.ts'
 import type { DnsTransports } from '../../src/dns/wire/ask.ts'
 
 /**
- * Reaction of a server to a query: an answer; silence until the timeout (`silent`) or until another server has answered
- * (`pending`); or a network failure.
+ * Reaction of a server to a query: a response; silence until the timeout (`silent`) or until the query is aborted (`pending`); or
+ * a network failure.
  */
 export type FakeReply = Partial<packet.Packet> | 'silent' | 'pending' | DnsTransportError['kind']
 
-/** A query that was sent. */
+/** A query as the fake network receives it; `edns`: buffer size in bytes, undefined without EDNS. */
 export interface Asked {
   readonly transport: 'udp' | 'tcp' | 'https'
   readonly server: string
@@ -74,7 +74,7 @@ export function createFakeDns(
   return { asked, udp, tcp, https, systemResolvers: async () => resolvers }
 }
 
-/** The OPT record of an answer with EDNS and signatures. */
+/** OPT record of a response with the DO bit. */
 export const EDNS = {
   type: 'OPT',
   name: '.',
@@ -86,7 +86,7 @@ export const EDNS = {
   options: [],
 } as const satisfies packet.Answer
 
-/** Flags for dns-packet; their lower four bits are the rcode. */
+/** Header flags for dns-packet, combined by `|` with each other and with an `RCODE`. */
 export const AA = packet.AUTHORITATIVE_ANSWER
 export const TC = packet.TRUNCATED_RESPONSE
 export const RA = packet.RECURSION_AVAILABLE

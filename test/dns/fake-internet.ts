@@ -2,7 +2,7 @@ import type packet from 'dns-packet'
 import { isWithin } from '../../src/dns/wire/name.ts'
 import { AA, type Asked, type FakeReply, RA, RCODE } from './fake-dns.ts'
 
-/** The address of the resolver. */
+/** Address of the recursive resolver. */
 export const RESOLVER = '192.0.2.53'
 
 export interface FakeZone {
@@ -21,7 +21,7 @@ export const txt = (name: string, data: string): packet.Answer => ({ type: 'TXT'
  * Creates authoritative servers that follow RFC 1034 section 4.3.2, and resolvers (one at `RESOLVER`, and every server that is
  * queried over HTTPS) that know all zones except those without glue.
  *
- * @param odd returns an answer that replaces the usual one, or undefined
+ * @param odd returns a response that replaces the usual one; undefined for the usual one
  */
 export function fakeInternet(
   zones: readonly FakeZone[],
@@ -76,7 +76,7 @@ export function fakeInternet(
     )
     if (child === undefined || child === zone || (type === 'DS' && child.apex === name))
       return answerFrom(zone, name, type)
-    // Refers to the topmost zone cut between zone and name (RFC 8499).
+    // Refer to the topmost zone cut (RFC 8499) between `zone` and the name.
     const cut =
       zones
         .filter((other) => other !== zone && isWithin(other.apex, zone.apex) && isWithin(name, other.apex))
@@ -102,16 +102,16 @@ export function fakeInternet(
   }
 }
 
-/** How a network redirects port 53 to a server of its own. */
+/** A network that redirects port 53 to its own server. */
 interface Interceptor {
-  /** Flags of the answers from its own zone. */
+  /** Header flags added to responses from the network's own zone. */
   readonly flags: number
-  /** Reaction to queries for names outside its own zone. */
+  /** Reaction to queries for names outside the network's own zone. */
   readonly otherwise: 'forwards' | 'refuses'
   readonly isRedirected?: (asked: Asked) => boolean
 }
 
-/** Creates a network that redirects port 53 over UDP and TCP to one server with a zone of its own; HTTPS passes. */
+/** Creates a network that redirects port 53 over UDP and TCP to the server of its zone `own`; HTTPS reaches `world`. */
 export function intercepted(
   world: (asked: Asked) => FakeReply,
   own: FakeZone,
@@ -129,7 +129,7 @@ export function intercepted(
   }
 }
 
-/** Creates a registry for `com`, and `example.com` with these TXT records at 192.0.2.2. */
+/** Creates a registry for `com`, and the zone `example.com` with the TXT records `values()`, read at each query. */
 export function smallWorld(values: () => readonly string[]): (asked: Asked) => FakeReply {
   return (asked) =>
     fakeInternet([

@@ -17,7 +17,7 @@ const ZONES = [
   },
 ]
 
-/** Checks a name; `evil` answers for all servers but the resolver and the registry. */
+/** Checks a name within the limits; `evil` answers for all servers but the resolver and the registry. */
 async function checkHostile(evil: (asked: Asked) => FakeReply | undefined, name = 'app.evil.com') {
   const isOurs = (server: string) => server === RESOLVER || server === '192.0.2.1'
   const checked = await timedCheck(
@@ -29,7 +29,7 @@ async function checkHostile(evil: (asked: Asked) => FakeReply | undefined, name 
   return checked
 }
 
-/** Returns an address for every host below `victim.test`, from the resolver. */
+/** Returns the resolver's answer for a host below `victim.test`: an address; undefined for other queries. */
 function lookedUp({ server, name, type }: Asked): FakeReply | undefined {
   if (server !== RESOLVER || !name.endsWith('.victim.test') || type !== 'A') return undefined
   const number = Number.parseInt(name.slice(1), 10) || 0
@@ -47,7 +47,7 @@ const many = (owner: string, count: number): packet.Answer[] =>
     data: `n${index}.victim.test`,
   }))
 
-test('a check stays within its limits of queries and time if a zone delegates to 1,200 servers at each step', async () => {
+test('a check of a zone that delegates to 1,200 name servers at each level takes at most 120 queries and 10 seconds', async () => {
   let depth = 0
   await checkHostile(
     () => {
@@ -58,7 +58,7 @@ test('a check stays within its limits of queries and time if a zone delegates to
   )
 })
 
-test('a check stays within its limits of queries and time if each server answers with another chain of CNAMEs', async () => {
+test('a check of a zone with endless CNAME chains that differ by server takes at most 120 queries and 10 seconds', async () => {
   let count = 0
   await checkHostile(({ type, name, server }) => {
     if (type === 'NS') return { flags: AA, answers: many('evil.com', 20) }
@@ -69,7 +69,7 @@ test('a check stays within its limits of queries and time if each server answers
   })
 })
 
-test('a check stays within its limits of queries and time with random answers', async () => {
+test('a check of a zone with random responses takes at most 120 queries and 10 seconds', async () => {
   const names =
     '. com evil.com app.evil.com x.app.evil.com ns.evil.com n1.victim.test n2.victim.test deep.er.and.deep.er.evil.com'
   const name = fc.constantFrom(...names.split(' '))

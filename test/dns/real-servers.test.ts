@@ -19,12 +19,12 @@ describe.runIf(needs('knotd', 'unbound'))('against Knot and Unbound', () => {
     findings.map(({ code }) => code)
 
   test.each([
-    ['a name server with only IPv6', 'six.test'],
-    ['a zone signed with DNSSEC, validated', 'signed.test'],
+    ['a zone with an IPv6-only name server', 'six.test'],
+    ['a zone signed with DNSSEC', 'signed.test'],
     ['a name below a DNAME', 'app.old.dname.test'],
-    ['a zone below another one', 'team.outer.test'],
-    ['an answer that needs TCP', 'large.test'],
-  ])('a check against Knot and Unbound finds %s ready', async (_title, name) => {
+    ['a zone that another zone below test delegates', 'team.outer.test'],
+    ['a TXT set that needs TCP', 'large.test'],
+  ])('%s on Knot and Unbound has the verdict ready', async (_title, name) => {
     const report = await network.check(name, EXPECTED)
     expect(report).toMatchObject({ verdict: 'ready', ready: true, retry_after_seconds: null, findings: [] })
     expect(report.resolvers).toMatchObject([{ outcome: 'match' }])
@@ -37,12 +37,12 @@ describe.runIf(needs('knotd', 'unbound'))('against Knot and Unbound', () => {
     ['app.dangling.test', 'fix', ['cname_at_name'], 300],
     ['app.nobody.test', 'fix', ['domain_not_found'], 900],
     ['dsleft.test', 'fix', ['dnssec_bogus'], null],
-  ])('a check of %s against Knot and Unbound ends with %s and %j', async (name, verdict, codes, seconds) => {
+  ])('%s on Knot and Unbound has the verdict %s and findings %j', async (name, verdict, codes, seconds) => {
     const report = await network.check(name, EXPECTED)
     expect([report.verdict, codesOf(report), report.retry_after_seconds]).toEqual([verdict, codes, seconds])
   })
 
-  test('a check works with an authoritative server as its resolver', async () => {
+  test('a check finds the zone and the record with an authoritative server as its only resolver', async () => {
     const resolvers = [{ address: HOSTS.a, port: network.port }]
     const report = await network.check('app.sub.test', EXPECTED, { resolvers })
     expect(report).toMatchObject({ ready: true, zone: 'sub.test' })
@@ -58,7 +58,7 @@ describe.runIf(needs('knotd', 'unbound'))('against Knot and Unbound', () => {
       [['zone-unset', 'cachedapex.test', '@', 'TXT', `"${OTHER_TOKEN}"`]],
     ],
   ])(
-    '%s in the cache of Unbound gives the verdict wait, for as long as it stays cached',
+    '%s in the cache of Unbound gives the verdict wait, with the remaining TTL as waiting time',
     async (_title, name, seconds, before) => {
       const effects = realEffects()
       const question = { name, type: 'TXT', recursionDesired: true } as const

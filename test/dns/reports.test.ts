@@ -21,7 +21,7 @@ const CONTEXT = {
 }
 const LAYOUT = { palette: PLAIN_PALETTE, width: 100 }
 
-/** Creates a report in which every text from outside is this name or one of these values. */
+/** Creates a report in which each text from DNS, the service and the user is `name` or one of `values`. */
 function reportOn(name: string, values: string[], more: Partial<CheckReport> = {}): CheckReport {
   const [expected = '', seen = expected] = values
   const server = { address: name, values, ttl: 300, ms: 2 }
@@ -54,7 +54,7 @@ const WRONG = reportOn('example.com', ['prefix=token', 'prefix=tok'])
 test.each([
   ['wait', 'Try again in 2 hours'],
   ['fix', 'Caches may keep the old state for up to 2 hours'],
-] as const)('a report with the verdict %s says once in every format how long to wait', (verdict, said) => {
+] as const)('a report with the verdict %s names the waiting time once in every format', (verdict, said) => {
   const report = { ...WRONG, verdict }
   for (const text of [
     renderTerminalReport(report, LAYOUT),
@@ -65,7 +65,7 @@ test.each([
   expect(renderTerminalReport(report, LAYOUT)).toContain(said)
 })
 
-test('a large TXT set is counted in the terminal report, and complete in Markdown and HTML', () => {
+test('a terminal report shows one value of a large TXT set and a count; Markdown and HTML reports show all', () => {
   const foreign = Array.from({ length: 30 }, (_, n) => `foreign-${n}=${'x'.repeat(160)}`)
   const report = reportOn('example.com', ['prefix=token', ...foreign], { findings: [] })
   for (const width of [60, 80, 120, Number.POSITIVE_INFINITY]) {
@@ -82,7 +82,7 @@ test('a fix in the terminal report begins with a capital letter', () => {
   expect(renderTerminalReport(WRONG, LAYOUT)).toContain('→ Add a TXT record in the zone')
 })
 
-test('a terminal shows expected above found, with the difference marked in color and by carets', () => {
+test('a terminal report shows the expected value above the one found, and marks the difference by color and carets', () => {
   const palette = {
     ...PLAIN_PALETTE,
     bad: (text: string) => `<${text}>`,
@@ -94,7 +94,7 @@ test('a terminal shows expected above found, with the difference marked in color
   )
 })
 
-test('a Markdown report shows expected above found in a code block that no value can close', () => {
+test('a Markdown report compares values in a code block that backticks in the values cannot close', () => {
   const ticks = '`'.repeat(4)
   const report = reportOn('example.com', [`prefix=token${ticks}`, `prefix=taken${ticks}`])
   const all = everyToken(lexer(renderMarkdown(report, CONTEXT), { gfm: true }))
@@ -103,7 +103,7 @@ test('a Markdown report shows expected above found in a code block that no value
   )
 })
 
-test('a report without an expected value shows the TXT values and the DNS provider, and no mistake', () => {
+test('a terminal report without an expected value shows the TXT values and the DNS provider, and no mistake', () => {
   const [server] = reportOn('example.com', ['a=b']).nameservers
   if (server === undefined) throw new Error('no server')
   const nameservers = [{ ...server, host: 'ada.ns.cloudflare.com' }]
@@ -142,7 +142,7 @@ const hostile = fc
   .map((pieces) => pieces.join(''))
 const hostileValues = fc.array(hostile, { minLength: 1, maxLength: 3 })
 
-test('a report has no control, escape or bidi character from names and values in DNS', () => {
+test('a report in any format escapes control and bidi characters of names and TXT values', () => {
   fc.assert(
     fc.property(hostile, hostileValues, (name, values) => {
       for (const text of [
@@ -170,7 +170,7 @@ function everyToken(tokens: readonly Token[]): Token[] {
   })
 }
 
-test('names and values in DNS never become links, images, mentions or markup in a Markdown report', () => {
+test('a Markdown report never turns names and TXT values into links, images, mentions or markup', () => {
   fc.assert(
     fc.property(hostile, hostileValues, (name, values) => {
       const all = everyToken(lexer(renderMarkdown(reportOn(name, values), CONTEXT), { gfm: true }))
@@ -196,14 +196,14 @@ function parse(page: Page, document: string): Promise<{ elements: string[]; text
   })()`)
 }
 
-describe.runIf(needs('chromium'))('in a browser, the HTML report', () => {
+describe.runIf(needs('chromium'))('HTML report in Chromium', () => {
   let browser: Browser
   beforeAll(async () => {
     browser = await launchChromium()
   })
   afterAll(() => browser.close())
 
-  test('the HTML report fits a phone, has no axe violation in light and dark, and prints dark on white', async () => {
+  test('the HTML report fits a phone, has no axe violation in light and dark mode, and prints dark on white', async () => {
     const long = reportOn(`${'a'.repeat(60)}.example.com`, [`prefix=${'t'.repeat(400)}`, 'prefix=other'])
     const page = await browser.newPage({ viewport: { width: 360, height: 740 }, bypassCSP: true })
     for (const colorScheme of ['light', 'dark'] as const) {
@@ -225,7 +225,7 @@ describe.runIf(needs('chromium'))('in a browser, the HTML report', () => {
     await page.close()
   })
 
-  test('the HTML report shows names and values in DNS as text, without elements or attributes from them', async () => {
+  test('the HTML report shows names and TXT values as text, and never creates elements or attributes from them', async () => {
     const page = await browser.newPage()
     const known = [WRONG, reportOn('example.com', ['prefix=token', 'prefix=taken'])]
     const own = new Set<string>()

@@ -10,7 +10,7 @@ import { createVirtualClock } from './virtual-clock.ts'
 /** Duration of each query in milliseconds of virtual time. */
 export const ROUND_MS = 100
 
-/** Creates effects in virtual time, where every query takes `roundMs`, and the list of queries. */
+/** Creates effects in virtual time, where each query takes `roundMs`; `asked` lists the queries sent. */
 export function timedEffects(
   respond: (asked: Asked) => FakeReply,
   roundMs = ROUND_MS,
@@ -21,7 +21,7 @@ export function timedEffects(
   const clock = createVirtualClock()
   const dns = createFakeDns(respond, clock, [])
   const { signal } = new AbortController()
-  // Dozens of queries listen to the signal at once.
+  // Disable Node's warning about more than 10 listeners: dozens of queries listen to the signal at once.
   setMaxListeners(0, signal)
   const slow =
     <Server>(send: (exchange: DnsExchange<Server>) => Promise<Uint8Array>) =>
@@ -49,7 +49,7 @@ interface TimedCheckOptions {
   readonly roundMs?: number
 }
 
-/** Runs a check in virtual time: by default, for `prefix=token` at `example.com`. */
+/** Calls `run` with a check's request and effects in virtual time: by default, for `prefix=token` at `example.com`. */
 async function timed<T>(
   run: (request: CheckRequest, effects: DnsEffects) => Promise<T>,
   respond: (asked: Asked) => FakeReply,
@@ -75,13 +75,13 @@ async function timed<T>(
   return { result, ms: effects.clock.monotonic(), asked }
 }
 
-/** Observes a name as a check does. */
+/** Collects the observations of a check in virtual time, without deriving findings. */
 export async function timedObserve(respond: (asked: Asked) => FakeReply, options: TimedCheckOptions = {}) {
   const { result: seen, ms, asked } = await timed(collectObservations, respond, options)
   return { seen, outcomes: seen.servers.map(({ host, outcome }) => `${host} ${outcome}`), ms, asked }
 }
 
-/** Checks a name. */
+/** Runs a complete check in virtual time. */
 export async function timedCheck(respond: (asked: Asked) => FakeReply, options: TimedCheckOptions = {}) {
   const { result: report, ms, asked } = await timed(checkDns, respond, options)
   return { report, ms, asked }

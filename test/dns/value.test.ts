@@ -12,7 +12,7 @@ import type { TxtValue } from '../../src/dns/wire/txt-answer.ts'
 const EXPECTED = 'mc-verify=Q7dX2kV9pLr4TzB8nW'
 const TOKEN = 'Q7dX2kV9pLr4TzB8nW'
 
-/** Creates a TXT record with these strings. */
+/** Creates a TXT value of these character-strings. */
 const record = (...strings: string[]): TxtValue => ({
   strings: strings.map((string) => Buffer.from(string)),
   bytes: Buffer.from(strings.join('')),
@@ -25,7 +25,7 @@ test.each([
   [`Array${EXPECTED}`, 'extra_text'],
   [`TXT ${EXPECTED}`, 'extra_text'],
   [`example.com. IN TXT "${EXPECTED}"`, 'extra_text'],
-])('the value %s beside a --value that may have been cut is explained as %s', (text, fault) => {
+])('with a --value that may have been cut when copied, the TXT value %s has the fault %s', (text, fault) => {
   expect(findFault(EXPECTED, record(text), true)).toBe(fault)
 })
 
@@ -69,11 +69,11 @@ test.each([
   ['other-verify=another', undefined],
   ['', undefined],
   [EXPECTED, undefined],
-])('the wrong value %j is explained as %s', (seen, fault) => {
+])('the TXT value %j has the fault %s', (seen, fault) => {
   expect(explain(seen)).toBe(fault)
 })
 
-test('two values in the strings of one record are explained as extra text', () => {
+test('the expected value beside another value in one record has the fault extra_text', () => {
   const both = record('other-verify=1234567890', EXPECTED)
   expect(explainValues(EXPECTED, [both])).toEqual({
     fault: 'extra_text',
@@ -83,14 +83,14 @@ test('two values in the strings of one record are explained as extra text', () =
   expect(explain(EXPECTED.slice(0, 9), EXPECTED.slice(9))).toBeUndefined()
 })
 
-test('of several wrong values, the one most similar to the expected value is explained', () => {
+test('of several wrong TXT values, the one most similar to the expected value is explained', () => {
   const values = ['v=spf1 -all', 'mc-verify=older', `"${EXPECTED}"`].map((value) => record(value))
   expect(explainValues(EXPECTED, values)?.fault).toBe('quoted')
   expect(explainValues(EXPECTED, values.slice(0, 2))?.fault).toBe('stale_token')
   expect(explainValues(EXPECTED, values.slice(0, 1))).toBeUndefined()
 })
 
-test('a value that is split into several records is recognized in any order and among other values', () => {
+test('an expected value split into several records has the fault split_records, in any order and among other values', () => {
   const cuts = fc.array(fc.nat(), { minLength: 1, maxLength: 4 })
   fc.assert(
     fc.property(cuts, fc.nat(), (at, turn) => {
@@ -107,7 +107,7 @@ test('a value that is split into several records is recognized in any order and 
   )
 })
 
-describe('what belongs to somebody else', () => {
+describe('TXT values of other services and claims', () => {
   const letters = (alphabet: string, length: number) =>
     fc.string({ minLength: length, maxLength: length, unit: fc.constantFrom(...alphabet) })
   const ALPHANUMERIC = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
@@ -129,7 +129,7 @@ describe('what belongs to somebody else', () => {
     letters(ALPHANUMERIC, 24),
   )
 
-  test('TXT values of other services are never explained as mistakes', () => {
+  test('TXT values of other services have no fault', () => {
     fc.assert(
       fc.property(mine, fc.array(others, { maxLength: 8 }), (expected, seen) => {
         const values = seen.map((value) => record(value))
@@ -139,7 +139,7 @@ describe('what belongs to somebody else', () => {
     )
   })
 
-  test('another token of the same service is explained as stale, not as a typo', () => {
+  test('another random token with the expected prefix has the fault stale_token, not characters_changed', () => {
     fc.assert(
       fc.property(mine, mine, (expected, seen) => {
         fc.pre(expected !== seen)
@@ -173,11 +173,11 @@ test.each([
   [`example.com,${EXPECTED}`, undefined],
   [`(${EXPECTED})`, undefined],
   [`**${EXPECTED}**`, undefined],
-])('the given --value %j is read as %j', (given, value) => {
+])('the typed --value %j is parsed as %j', (given, value) => {
   expect(parseGivenValue(given)).toBe(value)
 })
 
-test('the compared pieces of two values join to the values, with the common beginning and end apart', () => {
+test('the pieces of two compared values join to these values, and separate the common start and end', () => {
   fc.assert(
     fc.property(fc.string(), fc.string(), (expected, seen) => {
       const pieces = diffValues(expected, seen)
@@ -190,7 +190,7 @@ test('the compared pieces of two values join to the values, with the common begi
   expect(seen.map(({ text }) => text)).toEqual(['prefix=to', 'c', 'ken'])
 })
 
-test('explaining values of 65,000 characters, or 500 values, ends within the time limit of the test', () => {
+test('explaining values of 65,000 characters, or 500 values, does not exceed the test timeout', () => {
   for (const filling of ['-', 'a', '=', '\\', '“', '.', ' ']) explain(`mc-verify=${filling.repeat(65_000)}x`)
   const long = `prefix=${'aB0_'.repeat(16_000)}`
   explainValues(

@@ -25,7 +25,7 @@ export interface ServerNetwork {
   readonly port: number
   readonly unbound: DnsServerAddress
   check(name: string, expected: string | null, options?: Partial<CheckRequest>): Promise<CheckReportJson>
-  /** Changes a zone of the running server `a`, by `zone-set` and `zone-unset` of knotc. */
+  /** Changes a zone of the running server `a` in one transaction of knotc, by commands such as `zone-set`. */
   change(domain: string, ...commands: readonly (readonly string[])[]): Promise<void>
   stop(): Promise<void>
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { knotBasics } from './knot-config.ts'
 import { freePort, startProcess, untilAnswering } from './processes.ts'
 
-/** A Knot on 127.0.0.1 whose zones are changed with TSIG only (RFC 2136, RFC 8945). */
+/** A Knot server on 127.0.0.1 that accepts dynamic updates (RFC 2136) signed with a TSIG key (RFC 8945). */
 export interface UpdatableServer {
   readonly port: number
   /** Path of the TSIG key, in the format of `nsupdate -k`. */
@@ -19,7 +19,7 @@ export interface UpdatableServer {
 const ADDRESS = '127.0.0.1'
 const KEY = 'publisher'
 
-/** @param records lines of the zone file of each zone, such as `@ TXT "v=spf1 -all"` */
+/** Starts Knot with these zones: for each domain, the lines of its zone file, such as `@ TXT "v=spf1 -all"`. */
 export async function startUpdatableServer(
   zones: Readonly<Record<string, readonly string[]>>,
 ): Promise<UpdatableServer> {

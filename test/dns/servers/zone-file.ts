@@ -1,4 +1,4 @@
-/** The addresses of the test servers. Knot listens at `a` and `b`. */
+/** Addresses of the two authoritative servers, `a` and `b`. */
 export const HOSTS = {
   a: '127.0.53.11',
   b: '127.0.53.12',
@@ -10,15 +10,15 @@ export interface TestZone {
   readonly domain: string
   /** The records of the zone at each server that holds it, except SOA, NS and the servers' addresses. */
   readonly on: Partial<Record<Holder, string>>
-  /** The NS set of the zone and of its delegation. A name with a dot is used unchanged. */
+  /** NS set of the zone and its delegation: `a` and `b` for `ns-a` and `ns-b` below the zone, or a complete name with a dot. */
   readonly ns: readonly string[]
   /** RDATA of a DS record in the parent zone. */
   readonly ds?: string
-  /** Set if another test zone delegates this zone, and not `test.`. */
+  /** Set if another test zone delegates this zone instead of `test.`. */
   readonly undelegated?: true
   readonly ttl?: number
   readonly minimum?: number
-  /** `ns-a` has only this IPv6 address. */
+  /** Address of the zone's name servers, instead of their IPv4 addresses. */
   readonly ipv6?: string
   readonly signed?: true
 }

@@ -1,6 +1,6 @@
 import type { TestZone } from './zone-file.ts'
 
-/** The value that every scenario expects. */
+/** Value that each scenario expects at its name. */
 export const EXPECTED = 'mc-verify=Q7dX2kV9pLr4TzB8nW'
 export const OTHER_TOKEN = 'mc-verify=A1b2C3d4E5f6G7h8J9'
 const SPF = '@ TXT "v=spf1 include:_spf.example.net ~all"'
@@ -34,14 +34,14 @@ export const ZONES: readonly TestZone[] = [
   onBoth('sub.test', `app TXT "${EXPECTED}"`),
   onA('signed.test', RIGHT, { signed: true }),
   onA('dname.test', `old DNAME new\napp.new TXT "${EXPECTED}"`),
-  // A delegated zone below the zone outer.test.
+  // outer.test delegates team.outer.test, so its own TXT record at that name is occluded.
   onA('outer.test', 'team NS ns-b.team.outer.test.\nns-b.team A 127.0.53.12\nteam TXT "occluded"'),
   { domain: 'team.outer.test', on: { b: RIGHT }, ns: ['b'], undelegated: true },
   onA('large.test', `${RIGHT}\n${fillers(12)}`),
 
   onBoth('soamin.test', 'www A 192.0.2.1', { minimum: 120 }),
   onBoth('wild.test', '* TXT "v=spf1 -all"'),
-  // The wildcard doesn't cover a name that exists, but all wrong names below it.
+  // The wildcard doesn't match a.b, which exists, but all names below a.b are wrong places that it does match.
   onBoth('wildhigh.test', `* TXT "${EXPECTED}"\na.b A 192.0.2.1`),
   onBoth('dangling.test', 'app CNAME gone'),
 

@@ -34,8 +34,8 @@ async function asking(
   return { reply, asked: dns.asked, tried, limited }
 }
 
-describe('one question to one server', () => {
-  test('a query to a name server goes over UDP with EDNS and without recursion', async () => {
+describe('sendQuery', () => {
+  test('a DNS query to a name server is sent over UDP with EDNS, and without recursion desired', async () => {
     const { reply, asked } = await asking(() => answer)
     expect(reply).toMatchObject({ kind: 'answer', message: { tc: false, answers: [{ type: 'TXT' }] } })
     expect(asked).toMatchObject([
@@ -45,7 +45,7 @@ describe('one question to one server', () => {
 
   test.each<[string, (asked: Asked) => FakeReply, readonly string[]]>([
     [
-      'over TCP if the answer is cut',
+      'over TCP if the response is truncated',
       ({ transport }) => (transport === 'udp' ? { flags: AA | TC } : answer),
       ['udp 1232', 'tcp 1232'],
     ],
@@ -55,7 +55,7 @@ describe('one question to one server', () => {
       ['udp 1232', 'udp'],
     ],
     [
-      'over TCP without EDNS after both',
+      'over TCP without EDNS after FORMERR and truncation',
       ({ transport, edns }) => {
         if (edns !== undefined) return { flags: RCODE.FORMERR }
         return transport === 'udp' ? { flags: AA | TC } : answer
@@ -76,29 +76,29 @@ describe('one question to one server', () => {
       ['udp 1232', 'tcp 1232'],
     ],
     [
-      'over TCP if UDP is closed',
+      'over TCP if the UDP port is closed',
       ({ transport }) => (transport === 'udp' ? 'unreachable' : answer),
       ['udp 1232', 'tcp 1232'],
     ],
     [
-      'over TCP if a firewall here blocks UDP',
+      'over TCP if a local firewall blocks UDP',
       ({ transport }) => (transport === 'udp' ? 'not_checked' : answer),
       ['udp 1232', 'tcp 1232'],
     ],
-  ])('a DNS query is sent %s', async (_title, respond, expected) => {
+  ])('a DNS query over UDP is repeated %s', async (_title, respond, expected) => {
     const { reply, tried } = await asking(respond)
     expect(reply).toMatchObject({ kind: 'answer', message: { tc: false, rcode: 'NOERROR' } })
     expect(tried).toEqual(expected)
   })
 
-  test('a truncated answer is returned if TCP fails', async () => {
+  test('a truncated UDP response is returned if TCP fails', async () => {
     const { reply } = await asking(({ transport }) =>
       transport === 'udp' ? { flags: AA | TC } : 'unreachable',
     )
     expect(reply).toMatchObject({ kind: 'answer', message: { tc: true } })
   })
 
-  test('silence after a rejection of EDNS is silence', async () => {
+  test('a DNS server that rejects EDNS and is silent without it gives the result timeout', async () => {
     const { reply } = await asking(({ edns }) => (edns === undefined ? 'silent' : { flags: RCODE.FORMERR }))
     expect(reply.kind).toBe('timeout')
   })
@@ -107,39 +107,39 @@ describe('one question to one server', () => {
     ['unreachable', 'unreachable'],
     ['not_checked', 'not_checked'],
     ['silent', 'timeout'],
-  ] as const)('a server that is %s over UDP and TCP gives the reply %s', async (behavior, kind) => {
+  ] as const)('a DNS query that fails as %s over UDP and TCP has the result %s', async (behavior, kind) => {
     expect((await asking(() => behavior)).reply.kind).toBe(kind)
   })
 
-  test('a query after the deadline or beyond the query limit is not sent', async () => {
+  test('a DNS query after the deadline or beyond the query limit is not sent', async () => {
     const late = await asking(() => answer, { timeoutMs: 0 })
     expect([late.reply.kind, late.asked]).toEqual(['not_checked', []])
     const beyond = await asking(() => answer, { max: 0 })
     expect([beyond.reply.kind, beyond.asked, beyond.limited.isReached()]).toEqual(['not_checked', [], true])
   })
 
-  test('a query that could not be sent does not count toward the query limit', async () => {
+  test('a DNS query that could not be sent does not count toward the query limit', async () => {
     const { limited } = await asking(() => 'not_checked', { max: 1 })
     expect(limited.isReached()).toBe(false)
   })
 
   const HTTPS = new URL('https://dns.example/dns-query')
   test.each<[string, Resolver, (asked: Asked) => FakeReply, readonly string[]]>([
-    ['over HTTPS alone, with 0 as its id', HTTPS, ({ id }) => (id === 0 ? answer : 'silent'), ['https 1232']],
+    ['over HTTPS with id 0 for a URL', HTTPS, ({ id }) => (id === 0 ? answer : 'silent'), ['https 1232']],
     [
-      'over HTTPS as well if the resolver has it and UDP brings no answer',
+      'over HTTPS too if the resolver has an HTTPS URL and UDP brings no response',
       { ...SERVER, https: HTTPS },
       ({ transport, id }) => (transport === 'https' && id === 0 ? answer : 'silent'),
       ['udp 1232', 'https 1232'],
     ],
-    ['over UDP alone if that is enough', { ...SERVER, https: HTTPS }, () => answer, ['udp 1232']],
-  ])('a query to a resolver is sent %s', async (_title, server, respond, expected) => {
+    ['over UDP alone if UDP brings a response', { ...SERVER, https: HTTPS }, () => answer, ['udp 1232']],
+  ])('a DNS query to a resolver is sent %s', async (_title, server, respond, expected) => {
     const { reply, tried } = await asking(respond, { server })
     expect(reply.kind).toBe('answer')
     expect(tried).toEqual(expected)
   })
 
-  test('a query over HTTPS counts toward the query limit, and its failure has a reason', async () => {
+  test('a DNS query over HTTPS counts toward the query limit, and its failure has a reason', async () => {
     const { reply, limited } = await asking(() => 'unreachable', { server: HTTPS, max: 1 })
     expect(reply).toMatchObject({ kind: 'unreachable', reason: 'unreachable' })
     await limited
@@ -148,7 +148,7 @@ describe('one question to one server', () => {
     expect(limited.isReached()).toBe(true)
   })
 
-  test('an interrupt ends a DNS query with the reason of the abort signal', async () => {
+  test('an aborted DNS query rejects with the reason of the abort signal', async () => {
     const clock = createVirtualClock()
     const controller = new AbortController()
     const dns = createFakeDns(() => {

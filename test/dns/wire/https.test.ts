@@ -14,7 +14,7 @@ const answer = (more: Partial<HttpResponse> = {}): HttpResponse => ({
 })
 const typed = (type: string) => answer({ headers: { 'content-type': type } })
 
-/** Sends a query to a server that responds this way; only a response that begins with "right" is accepted. */
+/** Sends a query to a server that responds by `respond`; only a response that begins with "right" is accepted. */
 async function exchange(respond: (request: HttpRequest) => Promise<HttpResponse>, timeoutMs = 5000) {
   const requests: HttpRequest[] = []
   const send = (request: HttpRequest) => {
@@ -27,7 +27,7 @@ async function exchange(respond: (request: HttpRequest) => Promise<HttpResponse>
   return { requests, brought: await brought.catch((error: Error) => error) }
 }
 
-test('a DNS query over HTTPS is a POST of the binary message, and returns the bytes of the response', async () => {
+test('a DNS query over HTTPS is a POST of the binary message, and returns the binary body of the response', async () => {
   const { requests, brought } = await exchange(async () => typed(`${DNS_MESSAGE}; charset=binary`))
   expect(brought).toEqual(Buffer.from('right \xff\x80', 'latin1'))
   expect(requests).toMatchObject([
@@ -36,19 +36,19 @@ test('a DNS query over HTTPS is a POST of the binary message, and returns the by
 })
 
 test.each<[string, Partial<HttpResponse> | TransportError, string]>([
-  ['an error', { status: 404 }, 'HTTP 404'],
+  ['HTTP 404', { status: 404 }, 'HTTP 404'],
   ['a redirect', { status: 307, headers: { location: '/' } }, 'HTTP 307'],
-  ['a page', typed('text/html; charset=utf-8'), 'text/html instead of application/dns-message'],
-  ['no type', { headers: {} }, 'something instead of application/dns-message'],
-  ['half of a message', { brokenBy: new Error('it is larger than 8 MiB') }, 'it is larger than 8 MiB'],
-  ['another message', { text: 'wrong' }, 'no DNS message for this question'],
-  ['too long a message', { text: `right${'x'.repeat(65_535)}` }, 'no DNS message for this question'],
+  ['an HTML page', typed('text/html; charset=utf-8'), 'text/html instead of application/dns-message'],
+  ['no content type', { headers: {} }, 'something instead of application/dns-message'],
+  ['a body that is cut off', { brokenBy: new Error('it is larger than 8 MiB') }, 'it is larger than 8 MiB'],
+  ['another DNS message', { text: 'wrong' }, 'no DNS message for this question'],
+  ['more than 65,535 bytes', { text: `right${'x'.repeat(65_535)}` }, 'no DNS message for this question'],
   [
     'a bad certificate',
     new TransportError('tls', 'no', 'the certificate has expired'),
     'the certificate has expired',
   ],
-])('a DNS query over HTTPS that gets %s fails with that reason', async (_what, what, message) => {
+])('a DNS query over HTTPS that gets %s is unreachable for that reason', async (_what, what, message) => {
   const { brought } = await exchange(async () => {
     if (what instanceof Error) throw what
     return answer(what)
@@ -56,7 +56,7 @@ test.each<[string, Partial<HttpResponse> | TransportError, string]>([
   expect(brought).toMatchObject({ kind: 'unreachable', message })
 })
 
-test('a DNS query over HTTPS ends at its timeout', async () => {
+test('a DNS query over HTTPS without a response fails at its timeout, and aborts the request', async () => {
   const { requests, brought } = await exchange(() => new Promise(() => {}), 20)
   expect(brought).toMatchObject({ kind: 'timeout', message: 'no answer in time' })
   expect(requests[0]?.signal?.aborted).toBe(true)

@@ -17,7 +17,7 @@ function answerWith(change: Partial<packet.Packet> = {}): Buffer {
   })
 }
 
-test('a DNS answer is decoded with its flags, strings as bytes, and names in lower case', () => {
+test('a decoded DNS response has the flags, the character-strings as bytes, and names in lower case', () => {
   const message = decodeResponse(answerWith(), 7, question)
   expect(message).toMatchObject({ rcode: 'NOERROR', aa: true, tc: false, ra: false })
   expect(message?.answers).toEqual([
@@ -30,7 +30,7 @@ test('a DNS answer is decoded with its flags, strings as bytes, and names in low
   ])
 })
 
-test('the extended error (RFC 8914) of a DNS answer is decoded', () => {
+test('the extended DNS error (RFC 8914) of a response is decoded to its name and text', () => {
   const option = { code: 15, data: Buffer.from('\0\x08not before 2027') } as unknown as packet.PacketOpt
   const answer = answerWith({ additionals: [{ ...EDNS, flag_do: false, options: [option] }] })
   expect(decodeResponse(answer, 7, question)?.explanation).toBe('signature not yet valid: not before 2027')
@@ -59,44 +59,44 @@ test('the negative TTL is the smaller of the TTL and the MINIMUM field of the SO
   expect(negative(3600, 600)).toMatchObject({ soa: { negativeTtl: 600 } })
 })
 
-test('a DNS answer that is truncated in the middle of a record is decoded with TC set', () => {
+test('a DNS response with the TC bit is decoded even if it is cut off in the middle of a record', () => {
   const cut = Buffer.from(answerWith({ flags: packet.TRUNCATED_RESPONSE }).subarray(0, -4))
   expect(decodeResponse(cut, 7, question)).toMatchObject({ tc: true })
 })
 
-test('a DNS answer with 4,500 records is decoded', () => {
+test('all 4,500 records of a large DNS response are decoded', () => {
   const record: packet.Answer = { name: 'a', type: 'TXT', ttl: 60, data: 'x' }
   const wire = answerWith({ answers: Array.from({ length: 4500 }, () => record) })
   expect(decodeResponse(wire, 7, question)?.answers).toHaveLength(4500)
 })
 
 test.each([
-  ['can’t parse the query', [0x80, 1], 'FORMERR'],
-  ['refuses everything', [0x81, 5], 'REFUSED'],
-])('a DNS answer without a question section is decoded from a server that %s', (_title, flags, rcode) => {
+  ['FORMERR', [0x80, 1]],
+  ['REFUSED', [0x81, 5]],
+])('a DNS response with the rcode %s is decoded even without a question section', (rcode, flags) => {
   const bare = Buffer.from([0, 7, ...flags, 0, 0, 0, 0, 0, 0, 0, 0])
   expect(decodeResponse(bare, 7, question)).toMatchObject({ rcode, answers: [] })
 })
 
 test.each<[string, Buffer]>([
   ['another id', answerWith({ id: 8 })],
-  ['a query', answerWith({ type: 'query' })],
-  ['another name', answerWith({ questions: [{ name: 'example.org', type: 'TXT' }] })],
-  ['another type', answerWith({ questions: [{ name: 'example.com', type: 'A' }] })],
-  ['another class', answerWith({ questions: [{ name: 'example.com', type: 'TXT', class: 'CH' }] })],
+  ['the QR bit of a query', answerWith({ type: 'query' })],
+  ['another question name', answerWith({ questions: [{ name: 'example.org', type: 'TXT' }] })],
+  ['another question type', answerWith({ questions: [{ name: 'example.com', type: 'A' }] })],
+  ['another question class', answerWith({ questions: [{ name: 'example.com', type: 'TXT', class: 'CH' }] })],
   ['two questions', answerWith({ questions: [question, question] })],
   ['no question', answerWith({ questions: [] })],
-  ['an end that comes too early', Buffer.from(answerWith().subarray(0, -1))],
-  ['nothing', Buffer.alloc(0)],
+  ['the last byte missing', Buffer.from(answerWith().subarray(0, -1))],
+  ['no bytes', Buffer.alloc(0)],
   [
     'a name that points at itself',
     Buffer.from([0, 7, 0x84, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0xc0, 12, 0, 16, 0, 1]),
   ],
-])('a DNS message with %s is dropped', (_title, wire) => {
+])('a DNS message with %s is not decoded as the response', (_title, wire) => {
   expect(decodeResponse(wire, 7, question)).toBeUndefined()
 })
 
-test('decoding a DNS answer with random changes never throws and never hangs', () => {
+test('decoding a DNS response with random byte changes never throws and never hangs', () => {
   const whole = answerWith({
     authorities: [{ name: 'example.com', type: 'NS', data: 'ns.example.com' }],
     additionals: [{ name: 'ns.example.com', type: 'A', data: '192.0.2.1' }],
@@ -112,7 +112,7 @@ test('decoding a DNS answer with random changes never throws and never hangs', (
   )
 })
 
-test('an encoded DNS query has the question and flags, and EDNS only if requested', () => {
+test('an encoded DNS query has the question and flags, and an EDNS record only if requested', () => {
   const flags = { recursionDesired: true, checkingDisabled: true }
   const query = packet.decode(Buffer.from(encodeQuery(513, { ...question, ...flags }, 1232)))
   expect(query).toMatchObject({

@@ -12,7 +12,7 @@ afterEach(() => {
   for (const close of closing.splice(0)) close()
 })
 
-/** Starts a TCP server that sends these messages to each client, over and over if `endless`. */
+/** Starts a TCP server that sends these messages to each client: once, over and over, or once before it closes. */
 async function serve(messages: readonly string[], endless: boolean | 'close'): Promise<number> {
   const frame = (text: string) => Buffer.concat([Buffer.from([0, text.length]), Buffer.from(text)])
   const bytes = Buffer.concat(messages.map(frame))
@@ -40,14 +40,14 @@ const ask = async (port: number, transport: 'udp' | 'tcp' = 'tcp') => {
   return Buffer.from(accepted).toString()
 }
 
-test('over TCP, only the first message of a DNS server is accepted as the answer', async () => {
+test('over TCP, a DNS server is unreachable unless its first message is the response', async () => {
   expect(await ask(await serve(['right'], false))).toBe('right')
   const start = performance.now()
   await expect(ask(await serve(['other', 'right'], true))).rejects.toMatchObject({ kind: 'unreachable' })
   expect(performance.now() - start).toBeLessThan(2000)
 })
 
-test('forged and broken datagrams before the answer of a DNS server are ignored', async () => {
+test('forged and empty datagrams before the response of a DNS server are ignored', async () => {
   const server = createSocket('udp4').bind(0, '127.0.0.1')
   closing.push(() => server.close())
   await once(server, 'listening')
@@ -57,12 +57,12 @@ test('forged and broken datagrams before the answer of a DNS server are ignored'
   expect(await ask(server.address().port, 'udp')).toBe('right')
 })
 
-test('a DNS server that closes the TCP connection without the answer is reported as unreachable', async () => {
+test('a DNS server that closes the TCP connection without the response is unreachable', async () => {
   await expect(ask(await serve(['other'], 'close'))).rejects.toMatchObject({ kind: 'unreachable' })
 })
 
 test.each(['EPERM', 'ENETUNREACH', 'EMFILE'])(
-  'a DNS query that the system refuses to send with %s counts as not sent',
+  'a DNS query that the system refuses to send with %s fails as not_checked',
   async (code) => {
     vi.spyOn(Socket.prototype, 'send').mockImplementation((...args: unknown[]) => {
       const done = args.at(-1) as (error: Error) => void
@@ -79,7 +79,7 @@ test.each(['EPERM', 'ENETUNREACH', 'EMFILE'])(
 )
 
 test.each(['udp', 'tcp'] as const)(
-  'a DNS query over %s without an answer ends at its timeout, even after garbage collection, and when it is canceled',
+  'a DNS query over %s without a response fails at its timeout, even after garbage collection, and when aborted',
   async (transport) => {
     setFlagsFromString('--expose-gc')
     const collect = runInNewContext('gc') as () => void
@@ -106,7 +106,7 @@ test.each(['udp', 'tcp'] as const)(
   5000,
 )
 
-test('a link-local system resolver keeps its scope, which Node drops, and an invalid address is left out', () => {
+test('a link-local system resolver gets its scope from resolv.conf, and an invalid address is left out', () => {
   const config = '# nameserver fe80::9%wlan0\nnameserver fe80::1%eth0\nnameserver 192.0.2.53\n'
   expect(parseSystemResolvers(['fe80::1', '192.0.2.53', 'fe80::2', 'nonsense'], config)).toEqual([
     { address: 'fe80::1%eth0', port: 53 },

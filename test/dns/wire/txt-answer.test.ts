@@ -21,7 +21,7 @@ const txt = (name: string, text: string): ResourceRecord => ({
   strings: [Buffer.from(text)],
 })
 
-test('the TXT set of an answer is found along a chain of CNAME records', () => {
+test('a TXT set is read at the end of a CNAME chain, with the targets of the chain', () => {
   const answer = message(alias('a.example', 'b.example'), alias('b.example', 'c.net'), txt('c.net', 'here'))
   expect(readTxt(answer, 'a.example')).toMatchObject({
     aliases: ['b.example', 'c.net'],
@@ -30,7 +30,7 @@ test('the TXT set of an answer is found along a chain of CNAME records', () => {
   })
 })
 
-test('the TXT set of an answer is found at the end of MAX_CNAMES CNAME records, and not after one more', () => {
+test('a TXT set is read behind MAX_CNAMES CNAME records, but not behind one more', () => {
   const chain = (length: number) => {
     const names = Array.from({ length: length + 1 }, (_, index) => `n${index}.example`)
     const links = names.slice(1).map((name, index) => alias(names[index] ?? '', name))
@@ -40,7 +40,7 @@ test('the TXT set of an answer is found at the end of MAX_CNAMES CNAME records, 
   expect(chain(MAX_CNAMES + 1)).toMatchObject({ values: [] })
 })
 
-test('reading the TXT set of an answer ends for any graph of CNAME records, including circles', () => {
+test('reading a TXT set ends for any graph of CNAME records, including loops', () => {
   const name = fc.constantFrom('a', 'b', 'c', 'd')
   const records = fc.array(fc.tuple(name, name), { maxLength: 12 })
   fc.assert(
