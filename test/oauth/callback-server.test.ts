@@ -61,7 +61,7 @@ function send(
 
 const right = (url: URL) => new URL(`${url.href}?code=abc&state=${STATE}`)
 
-describe('the listener for the redirect', () => {
+describe('the callback server', () => {
   const wrong: readonly [
     string,
     { method?: string; path?: (url: URL) => string; headers?: (url: URL) => Record<string, string> },
@@ -81,18 +81,14 @@ describe('the listener for the redirect', () => {
       421,
     ],
     ['the Host without its port', { headers: () => ({ host: '127.0.0.1' }) }, 421],
-    [
-      'a page that is loaded ahead',
-      { headers: (url) => ({ host: url.host, 'sec-purpose': 'prefetch' }) },
-      503,
-    ],
-    ['a preview', { headers: (url) => ({ host: url.host, 'x-moz': 'prefetch' }) }, 503],
+    ['a prefetch header', { headers: (url) => ({ host: url.host, 'sec-purpose': 'prefetch' }) }, 503],
+    ['a preview header', { headers: (url) => ({ host: url.host, 'x-moz': 'prefetch' }) }, 503],
     ['no state', { path: () => '/callback?code=abc' }, 400],
     ['a wrong state', { path: () => '/callback?code=abc&state=wrong' }, 400],
     ['the state twice', { path: () => `/callback?code=abc&state=${STATE}&state=${STATE}` }, 400],
   ]
   it.each(wrong)(
-    'the callback listener refuses %s, and accepts the right redirect afterward',
+    'the callback server refuses a request with %s, and then accepts the right redirect',
     async (_what, attack, status) => {
       const { url, received } = await listen()
       const answer = await send(right(url), {
@@ -107,7 +103,7 @@ describe('the listener for the redirect', () => {
     },
   )
 
-  it('the callback listener accepts only the first right redirect', async () => {
+  it('the callback server refuses a second redirect with another code', async () => {
     const { url, received } = await listen()
     await send(right(url))
     const second = await send(new URL(`${url.href}?code=other&state=${STATE}`))
@@ -116,20 +112,20 @@ describe('the listener for the redirect', () => {
     expect(received).toHaveLength(1)
   })
 
-  it('the callback listener shows the "signed in" page again for the same redirect', async () => {
+  it('the callback server shows the "signed in" page again when the browser reloads the redirect', async () => {
     const { url, received } = await listen()
     for (const answer of [await send(right(url)), await send(right(url))])
       expect([answer.status, answer.body]).toEqual([200, expect.stringContaining(SIGNED_IN_PAGE.title)])
     expect(received).toHaveLength(1)
   })
 
-  it('the page for a wrong Host tells the user to paste its address into the terminal', async () => {
+  it('the page for a wrong Host header tells the user to paste the address of the page into the terminal', async () => {
     const { url } = await listen()
     const { body } = await send(right(url), { headers: { host: `localhost:${url.port}` } })
     expect(body).toMatch(/Copy the address of this page, and paste it/)
   })
 
-  it('the callback listener uses the host, path and query of the registered redirect URI', async () => {
+  it('the callback server accepts the redirect at the host, port and path of --redirect-uri', async () => {
     const { server: other, port } = await listen()
     await other.close()
     const uri = `http://localhost:${port}/cb/here`
@@ -142,7 +138,7 @@ describe('the listener for the redirect', () => {
     expect(received).toHaveLength(1)
   })
 
-  it('the callback server ends with cannot_listen if its port is in use', async () => {
+  it('the callback server fails to start with cannot_listen if its port is in use: exit 1', async () => {
     const { port } = await listen()
     await expect(listen({ uri: `http://127.0.0.1:${port}/callback` })).rejects.toMatchObject({
       code: 'cannot_listen',
@@ -150,7 +146,7 @@ describe('the listener for the redirect', () => {
     })
   })
 
-  it('the callback listener can be closed while a client keeps a connection open', async () => {
+  it('closing the callback server also closes the connection of an idle client', async () => {
     const { server, port } = await listen()
     const idle = connect(port, '127.0.0.1')
     await new Promise((resolve) => idle.once('connect', resolve))
@@ -175,7 +171,7 @@ describe.runIf(needs('chromium'))('the page at the end of the redirect', () => {
     (['light', 'dark'] as const).map((colorScheme) => ({ page, colorScheme, title: page.title })),
   )
   it.each(cases)(
-    'the page "$title" in $colorScheme has no violation that axe finds, and fits 360 pixels',
+    'the callback page $title in $colorScheme mode passes the axe accessibility checks and fits 360 pixels',
     async (shown) => {
       const { url } = await listen({ page: shown.page })
       const browser = await launchChromium()

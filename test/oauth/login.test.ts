@@ -17,7 +17,7 @@ import {
 
 const BASE = 'http://127.0.0.1:1'
 
-/** A clock whose sleeps end only when the test says so: nobody's five minutes pass by themselves. */
+/** Returns a clock whose sleeps of more than 2 seconds end only when the test calls `strike`. */
 function patientClock(): FakeClock & { strike(): void } {
   const clock = createFakeClock()
   let strike = () => {}
@@ -41,7 +41,7 @@ interface Begun {
   readonly made?: (context: ReturnType<typeof createFakeContext>) => void
 }
 
-/** Begins a login and waits until its address is known. */
+/** Begins a login and waits for the URL of its authorization request. */
 async function begin({
   metadata,
   exchange = async () => 'stored',
@@ -97,7 +97,7 @@ async function begin({
   const url = new URL(await Promise.race([ready, result.then(() => '')]))
   const redirect = new URL(url.searchParams.get('redirect_uri') ?? '')
   const state = url.searchParams.get('state') ?? ''
-  /** The browser comes back with these parameters beside the right state. */
+  /** Requests the redirect URI as the browser would, with the right state and these parameters. */
   const come = async (parameters: Record<string, string>) => {
     const target = new URL(redirect)
     for (const [name, value] of Object.entries({ state, ...parameters })) target.searchParams.set(name, value)
@@ -108,7 +108,7 @@ async function begin({
 }
 
 describe('signing in', () => {
-  it('a login opens /oauth/authorize with an S256 challenge, and its listener answers until the login has ended', async () => {
+  it('a login opens the authorization request with an S256 challenge, and stops the callback server at its end', async () => {
     const { context, url, redirect, come, result, received } = await begin({
       options: { scopes: ['emails:send', 'domains:read'], resource: 'https://api.example/' },
     })
@@ -126,12 +126,12 @@ describe('signing in', () => {
     await expect(result).resolves.toBe('stored')
     expect(received[0]).toMatchObject({ redirectUri: redirect.href, clientId: 'client-1' })
     expect(received[0]?.code).toBe('c1')
-    // The secret stays here.
+    // The URL doesn't contain the code verifier.
     expect(url.href).not.toContain(received[0]?.codeVerifier ?? '-')
     await expect(fetch(redirect)).rejects.toThrow()
   })
 
-  it('a login shows success only after the tokens are stored', async () => {
+  it('the browser shows "signed in" only after the tokens are stored', async () => {
     const order: string[] = []
     let store = () => {}
     const { come, result } = await begin({
@@ -165,7 +165,7 @@ describe('signing in', () => {
       /the issuer https:\/\/evil\.example instead of http:\/\/127\.0\.0\.1:1 \(--issuer\)/,
     ],
     ['an error of another issuer', { error: 'access_denied', iss: 'https://evil.example' }, /the issuer/],
-  ])('a login ignores an answer with %s, and still accepts the right one', async (_what, wrong, why) => {
+  ])('a login refuses a redirect with %s, and then accepts the right redirect', async (_what, wrong, why) => {
     const { come, ignored, received, result } = await begin()
     expect((await come(wrong)).status).toBeGreaterThanOrEqual(400)
     expect(received).toEqual([])
@@ -181,7 +181,7 @@ describe('signing in', () => {
       authorization_endpoint: `${BASE}/elsewhere`,
       token_endpoint: 'https://evil.example/token',
     }
-    it('a login opens the authorization endpoint that the metadata of its issuer name', async () => {
+    it("a login opens the authorization endpoint from the issuer's metadata", async () => {
       const { url, come, result } = await begin({ metadata: published })
       expect(url.pathname).toBe('/elsewhere')
       await come({ code: 'c1' })
@@ -203,7 +203,7 @@ describe('signing in', () => {
       ['HTML', 'html'],
       ['of another issuer', { ...published, issuer: 'https://evil.example' }],
       ['nonsense', { issuer: 7 }],
-    ])('a login opens the default authorization endpoint if metadata are %s', async (_what, metadata) => {
+    ])('a login opens the default authorization endpoint if the metadata are %s', async (_what, metadata) => {
       const { url, come, result } = await begin(metadata === undefined ? {} : { metadata })
       expect(url.pathname).toBe('/oauth/authorize')
       await come({ code: 'c1' })
@@ -214,14 +214,14 @@ describe('signing in', () => {
       'https://user:pass@api.example/authorize',
       'javascript:alert(1)',
       'http://api.example/authorize',
-    ])('an authorization endpoint %s from metadata is refused', async (endpoint) => {
+    ])('the authorization endpoint %s in metadata ends the login with exit 3', async (endpoint) => {
       const issuer = 'https://api.example'
       const begun = begin({ metadata: { issuer, authorization_endpoint: endpoint }, options: { issuer } })
       await expect(begun).rejects.toMatchObject({ code: 'authorization_endpoint_unusable', exit: 3 })
     })
 
     it.each([301, 302, 303, 307, 308])(
-      'a base URL whose token endpoint is redirected (%i) ends the login before a browser is opened: exit 7',
+      'a login ends with exit 7 before the browser opens if the token endpoint redirects with status %i',
       async (status) => {
         const respond = ({ url }: HttpRequest) =>
           textResponse(status, '', { location: `https://api.example.com${url.pathname}` })
@@ -234,7 +234,7 @@ describe('signing in', () => {
       },
     )
 
-    it("metadata that are redirected don't end a login whose token endpoint is not", async () => {
+    it('a login continues if only the metadata request is redirected', async () => {
       const respond = ({ url }: HttpRequest) =>
         url.pathname === '/oauth/token'
           ? textResponse(405, '')
@@ -251,7 +251,7 @@ describe('signing in', () => {
       ['dated', /clock/],
       ['proxy', /HTTPS_PROXY/],
     ] as const)(
-      'a login whose connection fails (%s) ends before a browser is opened, with the hint that other commands give',
+      'a login whose connection fails (%s) ends before the browser opens, with a hint that matches %s',
       async (kind, hint) => {
         const respond = () => {
           throw new TransportError(kind, 'no', 'the cause')
@@ -266,17 +266,17 @@ describe('signing in', () => {
     )
   })
 
-  describe('at an issuer that is not the base URL', () => {
+  describe('with --issuer', () => {
     const issuer = 'https://auth.example/tenant'
     const metadata = { issuer, authorization_endpoint: 'https://auth.example/page?x=1' }
-    /** Answers like the authorization server at `issuer`, which publishes its metadata at this path alone. */
+    /** Responds like the authorization server at `issuer`, with metadata at this path only. */
     const publishedAt =
       (path: string, body: Record<string, unknown> = metadata) =>
       ({ url }: HttpRequest) =>
         url.href === `https://auth.example${path}` ? jsonResponse(200, body) : jsonResponse(404, {})
     const RFC8414 = '/.well-known/oauth-authorization-server/tenant'
 
-    it('a login with --issuer opens the authorization endpoint of that issuer, and accepts only its answers', async () => {
+    it('a login with --issuer opens the authorization endpoint of that issuer, and accepts only redirects from it', async () => {
       const { context, url, come, ignored, received, result } = await begin({
         options: { issuer },
         context: { respond: publishedAt(RFC8414) },
@@ -289,12 +289,12 @@ describe('signing in', () => {
       expect(ignored).toHaveLength(3)
       await come({ code: 'c1', iss: issuer })
       await result
-      // The code is exchanged at the service, whoever issued it.
+      // The code is exchanged at the base URL, not at the issuer.
       expect(received[0]?.base.href).toBe(`${BASE}/`)
     })
   })
 
-  it('a login that got only a redirect of another issuer names both issuers at its timeout', async () => {
+  it('the timeout error of a login whose only redirect came from another issuer names both issuers', async () => {
     const { clock, come, result } = await begin()
     await come({ code: 'c1', iss: 'https://auth.example' })
     clock.strike()
@@ -311,7 +311,7 @@ describe('signing in', () => {
     ['unauthorized_client', Exit.notConfigured],
     ['temporarily_unavailable', Exit.unavailable],
     ['something_new', Exit.refused],
-  ])('the error %s in the redirect ends the login with exit %i', async (error, exit) => {
+  ])('a redirect with the error %s ends the login with exit %i', async (error, exit) => {
     const { come, result } = await begin()
     expect((await come({ error, error_description: 'because' })).page).toContain('You are not signed in')
     await expect(result).rejects.toMatchObject({
@@ -331,14 +331,14 @@ describe('signing in', () => {
     })
   })
 
-  it('a login that is interrupted stops listening for the redirect', async () => {
+  it('an interrupt ends a login with exit 130 and stops the callback server', async () => {
     const { context, redirect, result } = await begin()
     context.interrupt()
     await expect(result).rejects.toMatchObject({ exit: 130 })
     await expect(fetch(redirect)).rejects.toThrow()
   })
 
-  it('a login accepts a pasted address, or a bare query, after wrong lines', async () => {
+  it('a login refuses pasted lines without its redirect, and then accepts a pasted address or query', async () => {
     for (const shape of [
       (query: string) => `http://127.0.0.1:7/callback?${query}`,
       (query: string) => `"?${query}"`,
@@ -361,7 +361,7 @@ describe('signing in', () => {
     }
   })
 
-  it('a login with readInput: false reads nothing from standard input', async () => {
+  it('a login with readInput: false ignores a redirect on standard input', async () => {
     const { context, state, come, received, result } = await begin({ options: { readInput: false } })
     context.stdin.stream.write(`?code=pasted&state=${state}\n`)
     await come({ code: 'c1' })

@@ -10,7 +10,7 @@ const CODE_FIRST = `http://127.0.0.1:4711/callback?code=c%2F1&state=${STATE}`
 const STATE_FIRST = `http://127.0.0.1:4711/callback?state=${STATE}&code=c%2F1`
 const encoded = encodeURIComponent
 
-/** The code that a paste gives, or what is wrong with the paste. */
+/** Returns the code in a pasted redirect, or the reason why the paste is refused. */
 function codeIn(text: string): string | null | undefined {
   const found = parsePastedRedirect(text, text, expected)
   if (!(found instanceof URLSearchParams)) return found instanceof Error ? found.message : found
@@ -40,7 +40,7 @@ describe('a pasted redirect', () => {
     ['with a fragment', (address) => `${address}#_=_`],
     ['with an issuer and a final dot', (address) => `${address}&iss=https%3A%2F%2Fauth.example.`],
   ]
-  it.each(forms)('a pasted redirect is read %s, with its parameters in either order', (_how, form) => {
+  it.each(forms)('a redirect pasted %s is accepted, with its code or its state first', (_how, form) => {
     expect(codeIn(`${form(CODE_FIRST)}\n`)).toBe('c/1')
     expect(codeIn(`${form(STATE_FIRST)}\n`)).toBe('c/1')
   })
@@ -69,7 +69,7 @@ describe('a pasted redirect', () => {
   })
 
   it.each(['code=c', CODE_FIRST.slice(0, 50), 'another page', STATE_FIRST])(
-    'a complete address that is pasted after the line %s is accepted',
+    'a redirect is accepted if it is pasted after another line: %s',
     (before) => {
       const fresh = `${CODE_FIRST}\n`
       expect(parsePastedRedirect(`${before}\n${fresh}`, fresh, expected)).toEqual(
@@ -78,7 +78,7 @@ describe('a pasted redirect', () => {
     },
   )
 
-  it('a pasted line without a line end is not judged yet, unless another parameter follows its code', () => {
+  it('a pasted redirect without a line end is accepted only if another parameter follows its code', () => {
     expect(codeIn(STATE_FIRST)).toBeUndefined()
     expect(codeIn(CODE_FIRST)).toBe('c/1')
   })
@@ -92,7 +92,7 @@ describe('a pasted redirect', () => {
       return { value, text: `http://127.0.0.1:4711/callback?${new URLSearchParams(pairs)}` }
     })
 
-  it('a paste broken by line breaks or blanks anywhere gives exactly the code of the address, if it is accepted', () => {
+  it('a redirect that is pasted with line breaks or blanks inside is refused, or read with exactly its code', () => {
     const paste = fc.tuple(address, fc.array(fc.nat(300), { maxLength: 4 }), fc.constantFrom(...forms))
     fc.assert(
       fc.property(
@@ -110,7 +110,7 @@ describe('a pasted redirect', () => {
     )
   })
 
-  it('a paste that was cut off anywhere is accepted only if its code is complete', () => {
+  it('a pasted redirect that is cut off anywhere is accepted only if its code is complete', () => {
     fc.assert(
       fc.property(
         address,
@@ -140,7 +140,7 @@ describe('reading pastes', () => {
     return { stream, raw, clock, judged, stop }
   }
 
-  it('pasted lines that arrive together are judged together, and an unfinished last line is judged again with what follows', () => {
+  it('readPastes passes lines that arrive together as one text, and an unfinished line again when its end arrives', () => {
     const { stream, clock, judged } = reader()
     for (const text of ['a\n', 'b']) stream.emit('data', text)
     clock.ring()
@@ -155,7 +155,7 @@ describe('reading pastes', () => {
     ])
   })
 
-  it('a terminal is in raw mode only while a paste arrives, and never on Windows', () => {
+  it('readPastes puts the terminal into raw mode only while a paste arrives, and never on Windows', () => {
     const { stream, raw, clock, stop } = reader()
     stream.emit('data', 'a\n')
     expect(raw).toEqual([true])
@@ -170,7 +170,7 @@ describe('reading pastes', () => {
     expect(windows.raw).toEqual([])
   })
 
-  it('Ctrl-C within a paste in raw mode is read as an interruption: exit 130', () => {
+  it('the character that Ctrl-C sends in raw mode gives the interrupt error: exit 130', () => {
     const found = parsePastedRedirect('x\u0003', 'x\u0003', expected)
     expect(found).toMatchObject({ code: 'interrupted', exit: 130 })
   })

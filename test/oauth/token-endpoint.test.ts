@@ -50,12 +50,12 @@ async function refreshOnce(answer: Respond, more: Partial<Parameters<typeof send
   return { outcome: await sendRefreshToken(io, { ...REQUEST, ...more }), requests: context.requests }
 }
 
-/** A text as JSON may also write it. */
+/** Returns a text with JSON escapes. */
 const escaped = (text: string) =>
   [...text].map((c) => (c === '/' ? '\\/' : `\\u00${c.charCodeAt(0).toString(16)}`)).join('')
 
 describe('the exchange of a code', () => {
-  it('the request that exchanges a code is form-encoded, with the code verifier and without an Authorization header', async () => {
+  it('a code exchange sends a form-encoded request with the code verifier and without an Authorization header', async () => {
     const { request, tokens, clock } = await exchange(() => jsonResponse(200, WHOLE))
     expect(request?.url.href).toBe('https://api.example.com/v1/oauth/token')
     expect(Object.fromEntries(new URLSearchParams(request?.body))).toEqual({
@@ -101,7 +101,7 @@ describe('the exchange of a code', () => {
       7,
       `redirect (${status}) to https://api.example.com/oauth/token?…, which`,
     ]),
-  ])('a code exchange that is answered with %o ends in %s', async (answer, code, exit, words) => {
+  ])('a code exchange with the response %j fails with %s: exit %i', async (answer, code, exit, words) => {
     await expect(exchange(() => answer)).rejects.toMatchObject({
       shownCode: code,
       exit,
@@ -109,7 +109,7 @@ describe('the exchange of a code', () => {
     })
   })
 
-  it('a code exchange without an answer fails with a hint to sign in again', async () => {
+  it('a code exchange without a response fails with service_unavailable and a hint to sign in again', async () => {
     const failing = exchange(() =>
       Promise.reject(new TransportError('reset', 'maybe', 'the connection was closed')),
     )
@@ -120,7 +120,7 @@ describe('the exchange of a code', () => {
     })
   })
 
-  it('a code exchange that yields no refresh token says how the client has to be registered', async () => {
+  it('a code exchange without a refresh token in its response fails with a hint to register the client for it', async () => {
     const answer = () => jsonResponse(200, { ...WHOLE, refresh_token: null })
     await expect(exchange(answer)).rejects.toMatchObject({
       code: 'no_refresh_token',
@@ -129,7 +129,7 @@ describe('the exchange of a code', () => {
     })
   })
 
-  it('the error of a code exchange quotes the service, but leaves out a secret that the service quotes', async () => {
+  it("the error of a code exchange quotes the service's message without the code and the code verifier", async () => {
     const answer = oauthError(400, 'invalid_grant', `code the-code with ${'v'.repeat(43)} is not known`)
     await expect(exchange(() => answer)).rejects.toThrow(
       'code [left out] with [left out] is not known (invalid_grant)',
@@ -148,19 +148,19 @@ describe('a token response', () => {
     [{ token_type: 'bEARER' }, { value: 'new-access' }],
     [{ token_type: null }, { value: 'new-access' }],
     [{ id_token: 'x', more: {} }, { value: 'new-access' }],
-  ])('a token response with %j gives an access token with %j', async (fields, access) => {
+  ])('a token response with the fields %o gives an access token with %o', async (fields, access) => {
     const { tokens } = await exchange(() => jsonResponse(200, { ...WHOLE, ...fields }), 'asked:for')
     expect(tokens).toMatchObject({ refreshToken: 'new-refresh', access })
   })
 
-  it.each([201, 203])('a token response with status %i is a success', async (status) => {
+  it.each([201, 203])('a complete token response with status %i is accepted', async (status) => {
     const { outcome } = await refreshOnce(() => jsonResponse(status, WHOLE))
     expect(outcome.kind).toBe('success')
   })
 })
 
 describe('a refresh', () => {
-  it('a refresh sends the token once, and a scope only to narrow it, which is taken as granted if the answer names none', async () => {
+  it('a refresh sends one request, with a scope only to narrow the grant, and a response without scope grants the scope sent', async () => {
     const { requests } = await refreshOnce(() => jsonResponse(200, WHOLE))
     expect(requests).toHaveLength(1)
     expect(Object.fromEntries(new URLSearchParams(requests[0]?.body))).toEqual({
@@ -180,11 +180,11 @@ describe('a refresh', () => {
       () => oauthError(400, 'invalid_grant', 'reused'),
       { kind: 'over', description: 'reused (invalid_grant)' },
     ],
-    ['invalid_grant behind a 500', () => oauthError(500, 'invalid_grant'), { kind: 'unknown' }],
+    ['invalid_grant with status 500', () => oauthError(500, 'invalid_grant'), { kind: 'unknown' }],
     ['invalid_scope', () => oauthError(400, 'invalid_scope'), { kind: 'unused', isTransient: false }],
     ...['unsupported_grant_type', 'invalid_target', 'temporarily_unavailable', 'Not Found'].map(
       (error): [string, () => HttpResponse, Record<string, unknown>] => [
-        `${error}, which the interface does not have`,
+        `the OAuth error ${error}`,
         () => oauthError(400, error, 'refresh is off'),
         {
           kind: 'unused',
@@ -212,17 +212,17 @@ describe('a refresh', () => {
       { kind: 'unknown' },
     ],
     [
-      '503 with a date',
+      '503 with Retry-After as a date',
       () => textResponse(503, '', { 'retry-after': 'Fri, 20 Nov 2026 12:00:05 GMT' }),
       { kind: 'unused', isTransient: true, error: { retryAfterMs: 5000 } },
     ],
     [
-      '503 with seconds and the words of the service',
+      '503 with Retry-After in seconds and a JSON message',
       () => textResponse(503, '{"name":"maintenance","message":"back soon"}', { 'retry-after': '3' }),
       { kind: 'unused', isTransient: true, error: { retryAfterMs: 3000 } },
     ],
     [
-      '503 with the page of a cache that lost its connection to the service',
+      '503 with Retry-After and the page of a cache that lost its connection to the service',
       () =>
         textResponse(503, '<html><h1>Error 503 Backend fetch failed</h1>', {
           'retry-after': '5',
@@ -232,26 +232,26 @@ describe('a refresh', () => {
       { kind: 'unknown', why: expect.stringContaining('Backend fetch failed') },
     ],
     [
-      '503 with an empty page',
+      '503 with Retry-After and an empty page',
       () => textResponse(503, '', { 'retry-after': '5', 'content-type': 'text/html' }),
       { kind: 'unknown' },
     ],
     [
-      '429 with the page of a proxy that limits requests',
+      '429 with Retry-After and the page of a proxy',
       () => textResponse(429, '<html><h1>Too Many Requests</h1>', { 'retry-after': '5' }),
       { kind: 'unused', isTransient: true, error: { retryAfterMs: 5000 } },
     ],
     ...[429, 503].flatMap((status) =>
       [{}, { 'retry-after': 'soon' }, { 'retry-after': '' }].map(
         (headers: Record<string, string>): [string, () => HttpResponse, Record<string, unknown>] => [
-          `${status} of a proxy with ${JSON.stringify(headers)}`,
+          `${status} of a proxy with the headers ${JSON.stringify(headers)}`,
           () => textResponse(status, 'upstream connect error', headers),
           { kind: 'unknown', why: `HTTP ${status}: upstream connect error` },
         ],
       ),
     ),
     [
-      'a 503 with an OAuth error, which only a 4xx is',
+      '503 with an OAuth error',
       () => oauthError(503, 'temporarily_unavailable', 'later'),
       { kind: 'unknown', why: 'HTTP 503: later (temporarily_unavailable)' },
     ],
@@ -269,17 +269,17 @@ describe('a refresh', () => {
       { kind: 'unknown', why: 'HTTP 200: it is compressed with gzip; it is not a JSON object' },
     ],
     [
-      'an access token alone',
+      'an access token but no refresh token',
       () => jsonResponse(200, { ...WHOLE, refresh_token: undefined }),
       { kind: 'unknown', why: 'HTTP 200; it has no refresh_token' },
     ],
     [
-      'an access token that breaks off',
+      'a response that breaks off within the access token',
       () => textResponse(200, '{"access_token":"half-of-a-tok'),
       { kind: 'unknown', why: 'HTTP 200; it is not a JSON object' },
     ],
     [
-      'a certain refusal of what was to be done before sending',
+      'an error of beforeSend',
       () =>
         Promise.reject(
           new TransportError('aborted', 'no', 'stopped', new CliError('cannot_write', 'the disk is full')),
@@ -287,7 +287,7 @@ describe('a refresh', () => {
       { kind: 'unused', isTransient: false, error: expect.objectContaining({ code: 'cannot_write' }) },
     ],
     [
-      'a failed look-up',
+      'a failed host lookup',
       () => Promise.reject(new TransportError('lookup', 'no', 'no such host')),
       { kind: 'unused', isTransient: true },
     ],
@@ -303,7 +303,7 @@ describe('a refresh', () => {
     ],
     ['a bug in the transport', () => Promise.reject(new TypeError('oops')), { kind: 'unknown', why: 'oops' }],
   ])(
-    'a refresh answered with %s has the outcome that this answer proves',
+    'a refresh that ends with %s is classified by whether the refresh token may have been used',
     async (_name, answer, expected) => {
       expect((await refreshOnce(answer)).outcome).toMatchObject(expected)
     },
@@ -314,7 +314,7 @@ describe('a refresh', () => {
     ['an access token with a line break', { access_token: 'a\nb' }],
     ['a token of another type', { token_type: 'DPoP' }],
     ['a type that is no text', { token_type: { toString: 1 } }],
-  ])('a refresh keeps the new refresh token of an answer with %s', async (_what, fields) => {
+  ])('a refresh returns the new refresh token of a response with %s', async (_what, fields) => {
     const { outcome } = await refreshOnce(() => jsonResponse(200, { ...WHOLE, ...fields }))
     expect(outcome).toEqual({
       kind: 'success',
@@ -327,10 +327,10 @@ describe('a refresh', () => {
   it.each([
     ['XML', () => textResponse(200, '<r><refresh_token>rtNEW_abcdefghijk0123</refresh_token></r>')],
     [
-      'a gateway that quotes it',
+      'an escaped quotation of a gateway',
       () => jsonResponse(500, { message: '{\\"refresh_token\\":\\"rtNEW_abcdefghijk0123\\"}' }),
     ],
-    ['plain words', () => oauthError(400, 'invalid_request', 'the next one is rtNEW_abcdefghijk0123')],
+    ['plain text', () => oauthError(400, 'invalid_request', 'the next one is rtNEW_abcdefghijk0123')],
     ...['\0', '\u200b', '\ufffd', '\\u0000'].map((between): [string, () => HttpResponse] => [
       `letters with ${JSON.stringify(between)} between them`,
       () => oauthError(400, 'invalid_request', [...'the next: rtNEW_abcdefghijk0123'].join(between)),
@@ -346,21 +346,21 @@ describe('a refresh', () => {
           ),
       ],
     ),
-  ])('no message of a refresh contains a token that the service shows in %s', async (_where, answer) => {
+  ])('no message of a refresh contains a token that the service sent as %s', async (_where, answer) => {
     const { outcome } = await refreshOnce(answer)
     const said = 'error' in outcome ? outcome.error.message : JSON.stringify(outcome)
     expect(said).toMatch(/\[(left out|redacted)\]/)
     expect(said.replace(/[\0\u200b\ufffd]|\\u0000|\\u200b/g, '')).not.toMatch(/rtNEW|[%xu0]4e/)
   })
 
-  it.each(['utf16le', 'utf16be'])('no message of a refresh quotes an answer in %s', async (encoding) => {
+  it.each(['utf16le', 'utf16be'])('a %s refresh response is reported as binary data', async (encoding) => {
     const bytes = Buffer.from(`\ufeff${JSON.stringify(WHOLE)}`, 'utf16le')
     const text = new TextDecoder().decode(encoding === 'utf16be' ? bytes.swap16() : bytes)
     const { outcome } = await refreshOnce(() => textResponse(200, text))
     expect(outcome).toEqual({ kind: 'unknown', why: 'HTTP 200: it is binary data; it is not a JSON object' })
   })
 
-  it('the message of a failed refresh shows the error text and the request id of the service, for support', async () => {
+  it("the message of a failed refresh quotes the service's message with its request id", async () => {
     const id = '1b4e28ba-2fa1-11d2-883f-0016d3cca427'
     const { outcome } = await refreshOnce(() =>
       jsonResponse(500, { message: `upstream_temporarily_unavailable, request ${id}` }),
@@ -368,18 +368,18 @@ describe('a refresh', () => {
     expect(outcome).toMatchObject({ why: `HTTP 500: upstream_temporarily_unavailable, request ${id}` })
   })
 
-  describe('whose answer breaks off', () => {
+  describe('with a truncated response', () => {
     const cutAfter = (text: string, status = 200, headers = {}): HttpResponse => ({
       ...textResponse(status, text, headers),
       brokenBy: new TransportError('reset', 'maybe', 'the connection was closed'),
     })
 
-    it('a truncated answer to a refresh is a success if its JSON object is complete', async () => {
+    it('a refresh succeeds if its response breaks off after a complete JSON object', async () => {
       const { outcome } = await refreshOnce(() => cutAfter(JSON.stringify(WHOLE)))
       expect(outcome).toMatchObject({ kind: 'success', refreshToken: 'new-refresh' })
     })
 
-    it('a truncated answer to a refresh is a success if both tokens are complete', async () => {
+    it('a refresh succeeds if its response breaks off after both tokens', async () => {
       for (const left of ['}', ',"scope":"emails:send"}']) {
         const text = JSON.stringify({ ...WHOLE, scope: 'emails:send' })
           .replace(/,"scope":"emails:send"\}$/, left)
@@ -390,7 +390,7 @@ describe('a refresh', () => {
     })
 
     it.each(['"note":"a\\\\x"', '"note":"a\nb"', '"count":007'])(
-      'the tokens of an answer to a refresh are read although another field (%j) is invalid JSON',
+      'a refresh succeeds although another field of its response is invalid JSON: %s',
       async (pair) => {
         const text = JSON.stringify(WHOLE).replace('{', `{${pair},`)
         for (const response of [textResponse(200, text), cutAfter(text.slice(0, -1))]) {
@@ -405,7 +405,7 @@ describe('a refresh', () => {
       ['an array', '"all":[{"refresh_token":"nested"},{"a":"}"}]'],
       ['a text', '"note":"{\\"refresh_token\\":\\"nested\\"}"'],
     ])(
-      'a truncated answer to a refresh with another refresh token in %s gives the one at its top level',
+      'a refresh with a truncated response reads the refresh token at the top level, not one in %s',
       async (_in, pair) => {
         const text = JSON.stringify(WHOLE).slice(0, -1)
         for (const whole of [`${text},${pair},`, text.replace('{', `{${pair},`)])
@@ -418,7 +418,7 @@ describe('a refresh', () => {
       },
     )
 
-    it('a truncated answer to a refresh without both tokens is an unknown outcome, and its message contains no piece of a token', async () => {
+    it('a refresh has an unknown outcome if its response breaks off within the refresh token, and no part of a token is quoted', async () => {
       const { refresh_token, ...rest } = WHOLE
       const text = JSON.stringify({ ...rest, refresh_token })
       const { outcome } = await refreshOnce(() => cutAfter(text.slice(0, -3)))
@@ -429,24 +429,24 @@ describe('a refresh', () => {
       expect((outcome as { why: string }).why).not.toContain('new-')
     })
 
-    it('a truncated answer to a refresh with status 401 and invalid_client proves that the token is unused', async () => {
+    it('a refresh with a truncated 401 response and the error invalid_client leaves the refresh token unused', async () => {
       const refusal = cutAfter('{"error":"invalid_client"}', 401)
       expect((await refreshOnce(() => refusal)).outcome).toMatchObject({ kind: 'unused', isTransient: false })
     })
 
     it.each([
-      ['a 503 of which only the head arrived', '', 503, 'text/html'],
-      ['a 503 without a content type', '', 503, 'application/json'],
-      ['JSON of a 503', '{"message":"wa', 503, 'application/json'],
-      ['JSON of a 429 that could be whole', '{"message":"wait"}', 429, 'application/json'],
-      ['JSON of a 503 that could be whole', '{}', 503, 'application/json'],
-    ])('a refresh answered with %s that breaks off is unknown', async (_what, text, status, type) => {
+      ['an HTML 503 without a body', '', 503, 'text/html'],
+      ['a JSON 503 without a body', '', 503, 'application/json'],
+      ['a 503 with half a JSON object', '{"message":"wa', 503, 'application/json'],
+      ['a 429 with a complete JSON object', '{"message":"wait"}', 429, 'application/json'],
+      ['a 503 with a complete JSON object', '{}', 503, 'application/json'],
+    ])('a refresh has an unknown outcome if %s breaks off', async (_what, text, status, type) => {
       const answer = cutAfter(text, status, { 'retry-after': '1', 'content-type': type })
       expect((await refreshOnce(() => answer)).outcome.kind).toBe('unknown')
     })
   })
 
-  it('a refresh has a timeout of at least 30 s, even if the HTTP timeout is shorter, and calls `beforeSend`', async () => {
+  it('a refresh has a timeout of at least 30 seconds, even with a shorter --http-timeout, and passes on beforeSend', async () => {
     const context = createFakeContext({ respond: () => jsonResponse(200, WHOLE) })
     const beforeSend = () => {}
     for (const httpTimeout of ['1', '45']) {
@@ -472,7 +472,7 @@ describe('a refresh', () => {
     ['far into a long text', (token) => textResponse(500, `${'x'.repeat(150)}${token}`)],
     ['in a text with escapes', (token) => textResponse(500, `no: ${escaped(token)}`)],
     ['in the message of a success', (token) => jsonResponse(200, { message: `took ${token}` })],
-  ])('no message of a refresh contains a token that is quoted %s', async (_how, answer) => {
+  ])('a refresh token that the service quotes %s is in no message and no log', async (_how, answer) => {
     const token = 'old/refresh+"quoted"=\\token'
     for (const verbose of [false, true]) {
       const context = createFakeContext({ respond: () => answer(token) })
@@ -491,14 +491,14 @@ describe('a refresh', () => {
     }
   })
 
-  it('a refresh token is never sent unencrypted over a network', async () => {
+  it('a refresh with a plain http base URL of another machine sends nothing', async () => {
     const base = new URL('http://api.example.com')
     const { outcome, requests } = await refreshOnce(() => jsonResponse(200, WHOLE), { base })
     expect(outcome.kind).not.toBe('success')
     expect(requests).toEqual([])
   })
 
-  it('a refresh never reuses a connection, since the service may be about to close it', async () => {
+  it('each refresh opens a new connection', async () => {
     const connections = new Set<unknown>()
     const server = createServer((request, response) => {
       connections.add(request.socket)

@@ -59,7 +59,7 @@ const good = { object: 'contact_import', id: 'i-1', status: 'queued' }
 const ok = () => jsonResponse(200, good)
 
 describe('a request', () => {
-  it('a request has the credential and the user agent, and keeps the path of the base URL', async () => {
+  it('a request has the credential, a User-Agent, the percent-encoded id and a timeout of 30 seconds', async () => {
     const { context, client } = await clientWith([ok()])
     await getImport(client, 'a/b ?').catch(() => {})
     const [request] = context.requests as [HttpRequest]
@@ -69,7 +69,7 @@ describe('a request', () => {
     expect(request.timeoutMs).toBe(30_000)
   })
 
-  it('a list request has the given query parameters only', async () => {
+  it('a list request has only the query parameters that are set', async () => {
     const { context, client } = await clientWith([() => jsonResponse(200, { has_more: false, data: [] })])
     await createImportFetcher(client, 'failed')({ limit: 7, after: 'x&y' })
     await createGrantFetcher(client)({ limit: 100 })
@@ -79,7 +79,7 @@ describe('a request', () => {
     ])
   })
 
-  it("a list request uses the caller's signal, or the interrupt signal", async () => {
+  it("a request is canceled by the caller's abort signal or, without one, by an interrupt", async () => {
     const { context, client } = await clientWith([() => jsonResponse(200, { has_more: false, data: [] })])
     const { signal } = new AbortController()
     await createGrantFetcher(client)({ limit: 100 }, signal)
@@ -88,12 +88,12 @@ describe('a request', () => {
     expect(context.requests[0]?.signal).toBe(signal)
   })
 
-  it('a response of megabytes that is not JSON is refused with an error that quotes its beginning', async () => {
+  it('a response of 4 MB that is not JSON is refused with an error that quotes its beginning', async () => {
     const { client } = await clientWith([textResponse(200, '%2F\\'.repeat(1e6))])
     expect((await failed(getImport(client, 'i-1'))).message).toContain('not a JSON object: %2F')
   })
 
-  it('an import with another id than the one asked for is refused, naming both', async () => {
+  it('a response with another import than the requested one is refused with an error that names both ids', async () => {
     const { client } = await clientWith([ok])
     expect(await failed(getImport(client, 'i-2'))).toMatchObject({
       code: 'unexpected_answer',
@@ -113,7 +113,7 @@ describe('a request', () => {
   })
 
   it.each(['', '  ', '.', '..'])(
-    'a request with the id %j, which would change the path, is not sent',
+    'the id %j, which would change the path of the URL, is a usage error, and nothing is sent',
     async (id) => {
       const { client, context } = await clientWith([ok()])
       expect((await failed(getImport(client, id))).exit).toBe(2)
@@ -122,7 +122,7 @@ describe('a request', () => {
     },
   )
 
-  it('unknown fields of an import are kept in their order', async () => {
+  it('an import keeps unknown fields, in the order of the response', async () => {
     const body = {
       zeta: 1,
       object: 'contact_import',
@@ -134,7 +134,7 @@ describe('a request', () => {
     expect(JSON.stringify(await getImport(client, 'i-1'))).toBe(JSON.stringify(body))
   })
 
-  it('createClaim distinguishes a new claim (201) from an existing claim (200)', async () => {
+  it('createClaim reports status 201 as a new claim, and status 200 as an existing claim', async () => {
     const { client } = await clientWith([
       jsonResponse(201, { status: 'pending' }),
       jsonResponse(200, { status: 'pending' }),
@@ -151,7 +151,7 @@ describe('retries', () => {
   const busy = (headers = {}) => jsonResponse(503, {}, headers)
 
   it.each<[string, Answer[]]>([
-    ['a reset', [reset, ok()]],
+    ['a connection reset', [reset, ok()]],
     ['a refused connection', [refusedConnection, ok()]],
     ['a timeout', [new TransportError('timeout', 'maybe', 'late'), ok()]],
     ['a 500', [jsonResponse(500, {}), ok()]],
@@ -163,7 +163,7 @@ describe('retries', () => {
     expect(context.requests).toHaveLength(answers.length)
   })
 
-  it('a request to a service that never answers ends after 45 seconds, including its retries', async () => {
+  it('a GET to a service that never responds ends after 45 seconds, retries included', async () => {
     const { client, context } = await clientWith([
       () => {
         const { timeoutMs } = context.requests.at(-1) as HttpRequest
@@ -177,14 +177,14 @@ describe('retries', () => {
     expect(context.clock.monotonic()).toBe(45_000)
   })
 
-  it('the waits that Retry-After asks for do not shorten the time limit of a request', async () => {
+  it('the time limit of a request does not count the delays that Retry-After asks for', async () => {
     const slow = jsonResponse(503, {}, { 'retry-after': '40' })
     const { client, context } = await clientWith([slow, slow, ok()])
     expect(await getImport(client, 'i-1')).toEqual(good)
     expect(context.clock.slept).toEqual([40_000, 40_000])
   })
 
-  it('after two seconds without a response stderr names the host that the command waits for, except with maxAttempts: 1', async () => {
+  it('stderr names the host after two seconds without a response, except with maxAttempts: 1', async () => {
     const { client, context } = await clientWith([], {
       http: {
         send: async () => {
@@ -201,14 +201,14 @@ describe('retries', () => {
     expect(context.stderr.text).toBe('Waiting for 127.0.0.1:1 …\n')
   })
 
-  it('the delay before a retry grows, with jitter', async () => {
+  it('a GET is sent at most four times, with delays that double from 500 ms', async () => {
     const { client, context } = await clientWith([busy()])
     expect((await failed(getImport(client, 'i-1'))).exit).toBe(7)
     expect(context.requests).toHaveLength(4)
     expect(context.clock.slept).toEqual([500, 1000, 2000])
   })
 
-  it('a retry waits as long as Retry-After says, in seconds or until a date', async () => {
+  it('the delay before a retry follows Retry-After, in seconds or as a date', async () => {
     const first = await clientWith([limited, ok()])
     await getImport(first.client, 'i-1')
     expect(first.context.clock.slept).toEqual([7000])
@@ -220,7 +220,7 @@ describe('retries', () => {
   })
 
   it.each(['99999999', '9'.repeat(400), '1e400', 'Fri, 31 Dec 9999 23:59:59 GMT'])(
-    'a Retry-After of %s fails the request',
+    'a request that gets a 429 with Retry-After: %s fails without a long delay',
     async (value) => {
       const { client, context } = await clientWith([jsonResponse(429, {}, { 'retry-after': value })])
       const failure = await failed(getImport(client, 'i-1'))
@@ -235,7 +235,7 @@ describe('retries', () => {
     },
   )
 
-  it('a time limit covers all attempts of a request and the pauses between them', async () => {
+  it('timeoutMs of a request limits all attempts and the delays between them', async () => {
     const late = new TransportError('timeout', 'maybe', 'late')
     const { client, context } = await clientWith([late, late, ok()])
     expect((await failed(getImport(client, 'i-1', { timeoutMs: 1200 }))).code).toBe('timeout')
@@ -249,9 +249,9 @@ describe('retries', () => {
   it.each<[string, Answer]>([
     ['a 500', jsonResponse(500, {})],
     ['a 503', busy()],
-    ['a reset', reset],
+    ['a connection reset', reset],
   ])(
-    'after %s, the creation of a claim says that the service may have acted on it',
+    'the error of createClaim after %s says that the service may have acted on the request',
     async (_what, answer) => {
       const { client } = await clientWith([answer])
       expect(await failed(createClaim(client, { name: 'example.com' }))).toMatchObject({
@@ -261,22 +261,22 @@ describe('retries', () => {
     },
   )
 
-  it.each(['soon', '-5', '', '0x10'])('an invalid Retry-After of %j is ignored', async (value) => {
+  it.each(['soon', '-5', '', '0x10'])('an invalid Retry-After (%j) is ignored', async (value) => {
     const { client, context } = await clientWith([jsonResponse(429, {}, { 'retry-after': value }), ok()])
     await getImport(client, 'i-1')
     expect(context.clock.slept).toEqual([500])
   })
 
-  it.each<[string, Answer, number]>([
-    ['if nothing was sent', refusedConnection, 2],
-    ['after a 429 with Retry-After', limited, 2],
-    ['after a 503 with Retry-After', busy({ 'retry-after': '1' }), 2],
-    ['not after a 429 without Retry-After', jsonResponse(429, {}), 1],
-    ['not after a 500', jsonResponse(500, {}, { 'retry-after': '1' }), 1],
-    ['not after a reset', reset, 1],
-    ['not after a timeout', new TransportError('timeout', 'maybe', 'late'), 1],
-    ['not if it was canceled', new TransportError('aborted', 'no', 'abandoned'), 1],
-  ])('a POST is retried %s', async (_what, first, requests) => {
+  it.each<[string, number, Answer]>([
+    ['a refused connection', 2, refusedConnection],
+    ['a 429 with Retry-After', 2, limited],
+    ['a 503 with Retry-After', 2, busy({ 'retry-after': '1' })],
+    ['a 429 without Retry-After', 1, jsonResponse(429, {})],
+    ['a 500 with Retry-After', 1, jsonResponse(500, {}, { 'retry-after': '1' })],
+    ['a connection reset', 1, reset],
+    ['a timeout', 1, new TransportError('timeout', 'maybe', 'late')],
+    ['a cancellation', 1, new TransportError('aborted', 'no', 'abandoned')],
+  ])('a POST that ends with %s is sent %i time(s)', async (_what, requests, first) => {
     const { client, context } = await clientWith([first, jsonResponse(201, { status: 'pending' })])
     await createClaim(client, { name: 'example.com' }).catch(() => {})
     expect(context.requests).toHaveLength(requests)
@@ -309,7 +309,7 @@ describe('a refused credential', () => {
     }
   }
 
-  it('a refused credential is renewed once, and the request is retried', async () => {
+  it('a credential that is refused with 401 is renewed once, and the request is sent again', async () => {
     const authorizer = authorizerWith(token('new'))
     const { client, context } = await clientWith([refusal, ok()], { authorizer })
     await getImport(client, 'i-1')
@@ -320,7 +320,7 @@ describe('a refused credential', () => {
     expect(authorizer.refused_).toHaveLength(1)
   })
 
-  it('a credential that is refused twice ends the command with exit 4', async () => {
+  it('a request fails with exit 4 if the renewed credential is refused too', async () => {
     const authorizer = authorizerWith(token('new'))
     const { client, context } = await clientWith([refusal], { authorizer })
     const failure = await failed(getImport(client, 'i-1'))
@@ -330,38 +330,35 @@ describe('a refused credential', () => {
   })
 
   it.each([
-    ['expired', -300, ', an access token that expired 5 min ago: '],
-    ['valid', 300, ', an access token that expires in 5 min: '],
-    ['no', undefined, ': '],
+    ['an expired JWT', -300, ', an access token that expired 5 min ago: '],
+    ['a valid JWT', 300, ', an access token that expires in 5 min: '],
+    ['a JWT without exp', undefined, ': '],
     ['not a JWT', 300, ': '],
-  ])(
-    'a refused API key that is an access token (%s) is described as an access token',
-    async (what, seconds, told) => {
-      const claims = JSON.stringify({
-        exp: Date.parse('2026-11-20T12:00:00Z') / 1000 + (seconds ?? Number.NaN),
-      })
-      const encoded = Buffer.from(claims).toString('base64url')
-      const key = what === 'not a JWT' ? `e30.${encoded}` : `e30.${encoded}.c2ln`
-      const { client } = await clientWith([refusal], { key })
-      const hint = told === ': ' ? 'check the API key' : expect.stringContaining('mailclaim auth token')
-      expect(await failed(getImport(client, 'i-1'))).toMatchObject({
-        message: `the service refused the API key (401)${told}token expired (invalid_access)`,
-        hint,
-      })
-    },
-  )
+  ])('the error for a refused API key tells its expiry if it has one (%s)', async (what, seconds, told) => {
+    const claims = JSON.stringify({
+      exp: Date.parse('2026-11-20T12:00:00Z') / 1000 + (seconds ?? Number.NaN),
+    })
+    const encoded = Buffer.from(claims).toString('base64url')
+    const key = what === 'not a JWT' ? `e30.${encoded}` : `e30.${encoded}.c2ln`
+    const { client } = await clientWith([refusal], { key })
+    const hint = told === ': ' ? 'check the API key' : expect.stringContaining('mailclaim auth token')
+    expect(await failed(getImport(client, 'i-1'))).toMatchObject({
+      message: `the service refused the API key (401)${told}token expired (invalid_access)`,
+      hint,
+    })
+  })
 
-  it.each(['first', 'refused'] as const)(
-    'a slow renewal of the session does not shorten the timeout of the request after it (%s)',
+  it.each(['before the request', 'after a 401'] as const)(
+    'a slow renewal of the credential %s does not shorten the timeout of the request',
     async (when) => {
-      const answers = when === 'first' ? [ok()] : [refusal(), ok()]
+      const answers = when === 'before the request' ? [ok()] : [refusal(), ok()]
       const renewed = async (value: string, isSlow: boolean) => {
         if (isSlow) context.clock.advance(60_000)
         return token(value)
       }
       const { client, context } = await clientWith(answers, {
         authorizer: {
-          credential: () => renewed('old', when === 'first'),
+          credential: () => renewed('old', when === 'before the request'),
           replaceRefused: () => renewed('new', true),
         },
       })
@@ -370,7 +367,7 @@ describe('a refused credential', () => {
     },
   )
 
-  it('the error for a refused credential that cannot be renewed names its profile and never shows it', async () => {
+  it('the error for a refused credential that cannot be renewed names the profile, but not the credential', async () => {
     const { client } = await clientWith([refusal], { authorizer: authorizerWith(undefined) })
     const failure = await failed(getImport(client, 'i-1'))
     expect(failure.message).toContain('the access token of profile work')
@@ -380,19 +377,15 @@ describe('a refused credential', () => {
 })
 
 describe('the hint after a refusal', () => {
-  it.each<[string, unknown, string | undefined]>([
-    ['no reason', {}, 'the API key may lack a scope or belong to another team'],
-    [
-      'a reason of its own',
-      { name: 'claim_not_allowed', message: 'The domain already belongs to your team.' },
-      undefined,
-    ],
-  ])('a 403 response with %s has the right hint', async (_what, body, hint) => {
+  it.each<[string, string | undefined, unknown]>([
+    ['no reason', 'the API key may lack a scope or belong to another team', {}],
+    ['a reason', undefined, { name: 'claim_not_allowed', message: 'The domain is yours.' }],
+  ])('a 403 response with %s has the hint %j', async (_what, hint, body) => {
     const { client } = await clientWith([jsonResponse(403, body)])
     expect((await failed(createClaim(client, { name: 'example.com' }))).hint).toBe(hint)
   })
 
-  it('the hint after a 404 names the base URL, and the id if the request has one, but a create that the service explains has no hint', async () => {
+  it('the hint after a 404 names the base URL, and the id in the path if any, but an explained 404 of a POST has no hint', async () => {
     const answered = async (response: HttpResponse) => (await clientWith([response])).client
     const hint = 'check the id and its team, and that http://127.0.0.1:1 is the base URL of the service'
     const ofNoId = 'check that http://127.0.0.1:1 is the base URL of the service'
@@ -404,63 +397,71 @@ describe('the hint after a refusal', () => {
     expect((await failed(createClaim(await explained(), { name: 'example.com' }))).hint).toBeUndefined()
   })
 
-  it.each([408, 425])('a GET answered with %i is retried, and then exits 7', async (status) => {
-    const { client, context } = await clientWith([jsonResponse(status, {})])
-    expect(await failed(getImport(client, 'i-1'))).toMatchObject({ exit: 7, hint: 'try again in a while' })
-    expect(context.requests).toHaveLength(4)
-    const once = await clientWith([jsonResponse(status, {})])
-    expect((await failed(createClaim(once.client, { name: 'example.com' }))).exit).toBe(7)
-    expect(once.context.requests).toHaveLength(1)
-  })
+  it.each([408, 425])(
+    'a request that always gets a %i fails with exit 7 after 4 GETs or 1 POST',
+    async (status) => {
+      const { client, context } = await clientWith([jsonResponse(status, {})])
+      expect(await failed(getImport(client, 'i-1'))).toMatchObject({ exit: 7, hint: 'try again in a while' })
+      expect(context.requests).toHaveLength(4)
+      const once = await clientWith([jsonResponse(status, {})])
+      expect((await failed(createClaim(once.client, { name: 'example.com' }))).exit).toBe(7)
+      expect(once.context.requests).toHaveLength(1)
+    },
+  )
 })
 
 describe('a response', () => {
-  it.each<[string, HttpResponse, number, RegExp]>([
-    ['403', jsonResponse(403, { message: 'scope missing' }), 6, /does not allow.*scope missing/],
+  it.each<[string, number, HttpResponse, RegExp]>([
+    ['a 403', 6, jsonResponse(403, { message: 'scope missing' }), /does not allow.*scope missing/],
     [
-      '404',
-      jsonResponse(404, { statusCode: 404, name: 'not_found', message: 'No such import' }),
+      'a 404',
       5,
+      jsonResponse(404, { statusCode: 404, name: 'not_found', message: 'No such import' }),
       /not found.*No such import/,
     ],
-    ['400', jsonResponse(400, { name: 'validation_error', message: 'bad limit' }), 6, /bad limit/],
-    ['422 with a nested error', jsonResponse(422, { error: { code: 'x', message: 'nested' } }), 6, /nested/],
-    ['409 without a body', textResponse(409, ''), 6, /409\)$/],
-    ['400 with a list of texts', jsonResponse(400, { errors: ['a\x1b[31m', 'b'] }), 6, /: a.*; b$/],
+    ['a 400', 6, jsonResponse(400, { name: 'validation_error', message: 'bad limit' }), /bad limit/],
     [
-      '400 with a name and a list of errors',
-      jsonResponse(400, { name: 'invalid', errors: [{}] }),
+      'a 422 with a nested error',
       6,
+      jsonResponse(422, { error: { code: 'x', message: 'nested' } }),
+      /nested/,
+    ],
+    ['a 409 without a body', 6, textResponse(409, ''), /409\)$/],
+    ['a 400 with a list of texts', 6, jsonResponse(400, { errors: ['a\x1b[31m', 'b'] }), /: a.*; b$/],
+    [
+      'a 400 with a name and a list of errors',
+      6,
+      jsonResponse(400, { name: 'invalid', errors: [{}] }),
       /: invalid$/,
     ],
-    ['200 that is an error', jsonResponse(200, { error: { message: 'no' } }), 7, /none of the fields id/],
-    ['a redirect', textResponse(302, '', { location: 'http://evil.example/\x1b[31m' }), 7, /redirect/],
+    ['a 200 that is an error', 7, jsonResponse(200, { error: { message: 'no' } }), /none of the fields id/],
+    ['a redirect', 7, textResponse(302, '', { location: 'http://evil.example/\x1b[31m' }), /redirect/],
     [
       'a redirect with a secret in its query',
-      textResponse(302, '', { location: 'https://a:b@x.example/?session=s3cr3t' }),
       7,
+      textResponse(302, '', { location: 'https://a:b@x.example/?session=s3cr3t' }),
       /to https:..…@x\.example\/\?…,/,
     ],
-    ['an empty 200', textResponse(200, ''), 7, /empty/],
+    ['an empty 200', 7, textResponse(200, ''), /empty/],
     [
       'a 200 that is a page',
-      textResponse(200, '<h1>Welcome to the \x1b[31mWiFi</h1>'),
       7,
+      textResponse(200, '<h1>Welcome to the \x1b[31mWiFi</h1>'),
       /not a JSON object: Welcome to the/,
     ],
-    ['a 200 that is a list', jsonResponse(200, []), 7, /not a JSON object: \[\]/],
-    ['a 200 that is compressed', textResponse(200, '\u001f\ufffd\b\0\0'), 7, /compressed with gzip$/],
-    ['a 200 in another encoding', textResponse(200, '\ufffd', { 'content-encoding': 'br' }), 7, /with br$/],
-    ['a 200 that is an image', textResponse(200, 'GIF89a\u0001\0'), 7, /: it is binary data$/],
+    ['a 200 that is a list', 7, jsonResponse(200, []), /not a JSON object: \[\]/],
+    ['a 200 that is compressed', 7, textResponse(200, '\u001f\ufffd\b\0\0'), /compressed with gzip$/],
+    ['a 200 in another encoding', 7, textResponse(200, '\ufffd', { 'content-encoding': 'br' }), /with br$/],
+    ['a 200 that is an image', 7, textResponse(200, 'GIF89a\u0001\0'), /: it is binary data$/],
     [
       'a count of the wrong type',
-      jsonResponse(200, { id: 'i-1', counts: { total: '5' } }),
       7,
+      jsonResponse(200, { id: 'i-1', counts: { total: '5' } }),
       /"total" of the counts of the import should be a number, but is a string/,
     ],
   ])(
-    'a response that is %s gives its own exit code, and a message without control characters',
-    async (_what, response, exit, message) => {
+    'a GET that gets %s fails with exit %i and a message without control characters',
+    async (_what, exit, response, message) => {
       const { client } = await clientWith([response])
       const failure = await failed(getImport(client, 'i-1'))
       expect(failure.exit).toBe(exit)
@@ -469,7 +470,7 @@ describe('a response', () => {
     },
   )
 
-  it('a response with null, missing or new fields, or with a TTL that is a number, is accepted', async () => {
+  it('a response with null, missing or unknown fields, or with a number as TTL, is accepted', async () => {
     const bodies = [
       { id: 'i-1', counts: { total: null, added: '5' } },
       { id: 'c-1', record: { ttl: 300 } },
@@ -478,13 +479,13 @@ describe('a response', () => {
     expect([await getImport(client, 'i-1'), await getClaim(client, 'd-1')]).toEqual(bodies)
   })
 
-  describe('that quotes the credential', () => {
+  describe('with the credential', () => {
     const key = 're_Ab+Cd/12345678'
     const written: readonly (readonly [string, string])[] = [
-      ['as it is', key],
-      ['as JSON may escape it', 're_Ab\\u002bCd\\/1234\\u0035678'],
-      ['as an address', encodeURIComponent(key)],
-      ['as markup', 're_Ab&#43;Cd&#x2F;12345678'],
+      ['unchanged', key],
+      ['with JSON escapes', 're_Ab\\u002bCd\\/1234\\u0035678'],
+      ['percent-encoded', encodeURIComponent(key)],
+      ['with HTML entities', 're_Ab&#43;Cd&#x2F;12345678'],
     ]
     const answers: readonly (readonly [string, (quoted: string) => HttpResponse])[] = [
       ['a refusal', (quoted) => textResponse(422, `{"name":"bad","message":"bad key ${quoted} sent"}`)],
@@ -503,7 +504,7 @@ describe('a response', () => {
       written.map(([how, quoted]) => ({ what, how, answer: () => answer(quoted) })),
     )
 
-    it.each(cases)('a credential quoted in $what, $how, is not shown', async ({ answer }) => {
+    it.each(cases)('the error for $what with the credential $how does not contain it', async ({ answer }) => {
       const { client } = await clientWith([answer], { key })
       const failure = await failed(getImport(client, 'i-1'))
       expect(JSON.stringify(failure)).not.toMatch(/re_Ab|1234/)
@@ -515,7 +516,7 @@ describe('a response', () => {
     ['a claim inside another object', { data: { name: 'example.com', status: 'pending' } }],
     ['an empty object', {}],
     ['nulls', { name: null, domain_id: null, status: null, record: null }],
-  ])('a 200 response with %s is refused as a claim', async (_what, body) => {
+  ])('a 200 response with %s instead of a claim is refused', async (_what, body) => {
     const { client } = await clientWith([() => jsonResponse(200, body)])
     for (const ask of [
       () => createClaim(client, { name: 'example.com' }),
@@ -529,7 +530,7 @@ describe('a response', () => {
       })
   })
 
-  it('a response of any shape is a result or an expected error, never a bug', async () => {
+  it('a JSON response of any shape gives a result or a CliError', async () => {
     const shape = fc.oneof(
       fc.jsonValue(),
       fc.record(
@@ -572,7 +573,7 @@ describe('a response', () => {
   })
 })
 
-/** As `clientWith`, but without a directory for each: cheap enough for many runs. */
+/** Like `clientWith`, but all calls share one context and its directory, so that many runs are fast. */
 let shared: Awaited<ReturnType<typeof clientWith>> | undefined
 let respond: () => HttpResponse = ok
 async function answering(next: () => HttpResponse) {
@@ -583,7 +584,7 @@ async function answering(next: () => HttpResponse) {
   return shared
 }
 
-it('--verbose shows method, address, status, time and harmless headers, never a body or a secret', async () => {
+it('--verbose logs method, URL, status, time and harmless headers, but no body and no secret', async () => {
   const body = { id: 'i-1', access_token: 'geheim-1', note: '\x1b[31m' }
   const headers = {
     'set-cookie': 'geheim-2',

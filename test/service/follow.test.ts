@@ -8,7 +8,7 @@ import { createFakeContext } from '../fake-context.ts'
 const DELAYS = { first: 2000, max: 30_000 }
 const down = (retryAfterMs?: number) => new CliError('unreachable', 'down', { retryAfterMs })
 
-/** Follows a thing at a service with these answers in turn, the last of which repeats; with the status 'end' it ends. */
+/** Follows a resource whose requests give these statuses or errors in turn, repeating the last; the status 'end' is final. */
 function following(
   answers: readonly (string | Error)[],
   {
@@ -38,7 +38,7 @@ function following(
   return { events, asked, context }
 }
 
-/** All of it. @returns the name of each event, and how it ended */
+/** Runs a watch to its end. @returns the name of each event, and the result */
 async function take(...given: Parameters<typeof following>) {
   const { events, asked, context } = following(...given)
   const seen: string[] = []
@@ -51,7 +51,7 @@ async function take(...given: Parameters<typeof following>) {
 }
 
 describe('following', () => {
-  it('a watch waits `steady` equal delays between requests, then each delay grows by half up to the maximum', async () => {
+  it('the delays of a watch are equal `steady` times, and then grow by half up to the maximum', async () => {
     const { slept } = await take([...Array(10).fill('on'), 'end'])
     expect(slept).toEqual([2000, 3000, 4500, 6750, 10125, 15187.5, 22781.25, 30000, 30000, 30000])
     expect((await take([...Array(4).fill('on'), 'end'], { steady: 3 })).slept).toEqual([
@@ -59,20 +59,20 @@ describe('following', () => {
     ])
   })
 
-  it('a watch reports each change and the end, and once a minute that it is still waiting', async () => {
+  it('a watch yields each change, a reminder once a minute, and the end', async () => {
     const { seen, end } = await take([...Array(8).fill('on'), 'off', 'end'])
     expect(seen).toEqual(['status', 'waiting', 'status', 'done'])
     expect(end).toEqual({ value: { status: 'end' }, error: undefined })
     expect((await take(['end'])).seen).toEqual(['status', 'done'])
   })
 
-  it('the first request of a watch has the usual retries, and later requests have none', async () => {
+  it('the first request of a watch has the usual retries, and each later request has one attempt', async () => {
     const { asked } = await take(['on', 'end'])
     expect(asked.map(({ maxAttempts }) => maxAttempts)).toEqual([undefined, 1])
     await expect(take([down()])).rejects.toMatchObject({ code: 'unreachable' })
   })
 
-  it('a failed request of a watch is reported after the first response, and followed by another request', async () => {
+  it('a watch with a known state reports a failed request and continues', async () => {
     const { seen } = await take(['on', down(), down(), 'end'])
     expect(seen).toEqual(['status', 'warning', 'warning', 'done'])
     expect((await take([down(), 'end'], { known: 'on' })).seen).toEqual(['warning', 'done'])
@@ -81,20 +81,17 @@ describe('following', () => {
   it.each([
     [120_000, 120_000],
     [999_999_999_000, 300_000],
-  ])(
-    'a watch honors a Retry-After of %i ms for %i ms, at most five minutes',
-    async (retryAfterMs, waitedMs) => {
-      expect((await take(['on', down(retryAfterMs), 'end'])).slept).toEqual([2000, waitedMs])
-    },
-  )
+  ])('after a Retry-After of %i ms, a watch pauses for %i ms', async (retryAfterMs, waitedMs) => {
+    expect((await take(['on', down(retryAfterMs), 'end'])).slept).toEqual([2000, waitedMs])
+  })
 
-  it('a watch ends on an error that retrying cannot change, and after 15 minutes without a response', async () => {
+  it('a watch ends at an error that a retry cannot change, or after 15 minutes without a response', async () => {
     const gone = new CliError('not_found', 'not_found')
     await expect(take(['on', gone])).rejects.toMatchObject({ exit: 5 })
     await expect(take(['on', down()])).rejects.toMatchObject({ code: 'unreachable' })
   })
 
-  it('the last request of a watch is sent exactly at the timeout of the watch, and has two seconds', async () => {
+  it('a watch sends its last request at its timeout, gives it two seconds, and ends with exit 8', async () => {
     const { end, passed, asked } = await take(['on'], { timeoutMs: 10_000 })
     expect(end.error).toMatchObject({
       code: 'import_in_flight',
@@ -122,7 +119,7 @@ it.each([
   { timeoutMs: 10_000, passed: 9500, left: 2000 },
   { timeoutMs: 1000, passed: 0, left: 2000 },
   { timeoutMs: Number.POSITIVE_INFINITY, passed: 0, left: Number.POSITIVE_INFINITY },
-])('a wait step that starts after $passed of $timeoutMs ms has $left ms', ({ timeoutMs, passed, left }) => {
+])('stepTimeout is $left ms after $passed ms of a $timeoutMs ms deadline', ({ timeoutMs, passed, left }) => {
   let now = 70_000
   const deadline = createDeadline(timeoutMs, { monotonic: () => now })
   now += passed

@@ -19,7 +19,7 @@ interface Thing {
 const things = (count: number): Thing[] =>
   Array.from({ length: count }, (_, index) => ({ id: `id-${index}`, even: index % 2 === 0 }))
 
-/** A list as section 4.2 describes it: at most 100 a request, the cursor itself left out. */
+/** Returns a service with this list: pages have at most `limit` items, without the item that `after` or `before` names. */
 function serviceWith(list: readonly Thing[]): { fetch: PageFetcher<Thing>; asked: PageQuery[] } {
   const asked: PageQuery[] = []
   return {
@@ -46,7 +46,7 @@ async function collect(fetch: PageFetcher<Thing>, range: ListRange<Thing>): Prom
 const ids = (all: readonly ListPage<Thing>[]) => all.flatMap((page) => page.items.map((thing) => thing.id))
 
 describe('paging', () => {
-  it('a list has exactly the requested items, with --before at most one page of them, and says whether more exist', async () => {
+  it('readListPages yields exactly the requested items, at most 100 with `before`, and says whether more exist', async () => {
     const range = fc.record({
       total: fc.integer({ min: 0, max: 450 }),
       limit: fc.option(fc.integer({ min: 1, max: 450 }), { nil: undefined }),
@@ -88,7 +88,7 @@ describe('paging', () => {
     expect(ids(back)).toEqual(['id-496', 'id-498'])
   })
 
-  it('the next page of a list is requested while the current one is printed, and no more than one', async () => {
+  it('a list requests the next page, but no further page, while the caller handles the current one', async () => {
     const service = serviceWith(things(1000))
     const reading = readListPages(service.fetch, {}, UNINTERRUPTED)
     await reading.next()
@@ -98,7 +98,7 @@ describe('paging', () => {
     await reading.return()
   })
 
-  it('the request for the next page is canceled when the reader stops', async () => {
+  it('the request for the next page of a list is canceled when the caller stops reading', async () => {
     const { fetch } = serviceWith(things(1000))
     const signals: (AbortSignal | undefined)[] = []
     const fetchPage: PageFetcher<Thing> = (cursor, signal) => {
@@ -127,7 +127,7 @@ describe('paging', () => {
     await reading.return()
   })
 
-  it('a page that arrived is handed out before the next page fails', async () => {
+  it('a list yields a page before it fails because of the next page', async () => {
     const { fetch } = serviceWith(things(150))
     const fetchPage: PageFetcher<Thing> = async (cursor) => {
       if (cursor.after !== undefined) throw new Error('page 2 is broken')
@@ -138,7 +138,7 @@ describe('paging', () => {
     await expect(reading.next()).rejects.toThrow('page 2 is broken')
   })
 
-  it('a page with more items than requested is cut to the limit', async () => {
+  it('a list drops items that a page has beyond the limit', async () => {
     const result = await collect(async () => ({ has_more: false, data: things(50) }), { limit: 10 })
     expect(ids(result)).toHaveLength(10)
     expect(result.at(-1)?.hasMore).toBe(true)
@@ -147,7 +147,7 @@ describe('paging', () => {
   const nowhere: [string, PageFetcher<Thing>, string][] = [
     ['an empty page', async () => ({ has_more: true, data: [] }), 'sent an empty page'],
     [
-      'a circle of pages',
+      'a page that was there before',
       async ({ after }) => ({
         has_more: true,
         data: after === 'id-1' ? things(3) : things(2),
@@ -160,13 +160,16 @@ describe('paging', () => {
       'has no id to go on from',
     ],
   ]
-  it.each(nowhere)('a list ends with the error no_progress on %s', async (_what, fetch, message) => {
-    const failure = await collect(fetch, {}).catch((error: unknown) => error)
-    expect(failure).toMatchObject({ code: 'no_progress', exit: 7 })
-    expect((failure as Error).message).toContain(message)
-  })
+  it.each(nowhere)(
+    'a list that has more items fails with no_progress after %s',
+    async (_what, fetch, message) => {
+      const failure = await collect(fetch, {}).catch((error: unknown) => error)
+      expect(failure).toMatchObject({ code: 'no_progress', exit: 7 })
+      expect((failure as Error).message).toContain(message)
+    },
+  )
 
-  it('a list that returns to its first cursor ends with the error no_progress', async () => {
+  it('a list fails with no_progress if a page ends with the item given as `after`', async () => {
     const failure = collect(async () => ({ has_more: true, data: things(3) }), { after: 'id-2' })
     await expect(failure).rejects.toMatchObject({ code: 'no_progress' })
   })

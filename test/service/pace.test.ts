@@ -40,7 +40,7 @@ const refused = (retryAfter?: string) =>
   jsonResponse(429, {}, retryAfter === undefined ? {} : { 'retry-after': retryAfter })
 const ok = () => jsonResponse(200, {})
 
-test('1,000 requests to a service that takes 50 a second all succeed within 25 seconds, 16 at once', async () => {
+test('1,000 requests to a service that accepts 50 per second succeed within 25 seconds, 16 at once', async () => {
   let second = -1
   let left = 0
   const { clock, seen, sendAll } = service((now) => {
@@ -54,20 +54,17 @@ test('1,000 requests to a service that takes 50 a second all succeed within 25 s
   expect(seen.sent).toBeLessThan(1500)
 })
 
-test.each([1, 8])(
-  'refusals without Retry-After lead to pauses that double: %i requests at once',
-  async (atOnce) => {
-    const sent = new Set<number>()
-    const { sendAll } = service((now) => {
-      sent.add(Math.round(now / 1000))
-      return now < 30_000 ? refused() : ok()
-    })
-    await sendAll(atOnce)
-    expect([...sent]).toEqual([0, 1, 3, 7, 15, 31])
-  },
-)
+test.each([1, 8])('pauses after a 429 without Retry-After double: %i request(s) at once', async (atOnce) => {
+  const sent = new Set<number>()
+  const { sendAll } = service((now) => {
+    sent.add(Math.round(now / 1000))
+    return now < 30_000 ? refused() : ok()
+  })
+  await sendAll(atOnce)
+  expect([...sent]).toEqual([0, 1, 3, 7, 15, 31])
+})
 
-test('requests return the 429 of a service that has refused everything for five minutes', async () => {
+test('requests stop waiting and return the 429 after five minutes of refusals', async () => {
   const { clock, seen, sendAll } = service(() => refused('20'))
   const statuses = new Set((await sendAll(100)).map(({ status }) => status))
   expect(statuses).toEqual(new Set([429]))
@@ -75,13 +72,13 @@ test('requests return the 429 of a service that has refused everything for five 
   expect(seen.sent).toBeLessThan(500)
 })
 
-test('a request returns at once with a 429 that asks to wait an hour', async () => {
+test('a 429 with a Retry-After of an hour is returned at once', async () => {
   const { clock, sendAll } = service(() => refused('3600'))
   expect((await sendAll(20)).map(({ status }) => status)).toEqual(Array(20).fill(429))
   expect(clock.monotonic()).toBeLessThan(1000)
 })
 
-test('a 503 with Retry-After is returned, and pauses other requests', async () => {
+test('a 503 with Retry-After is returned at once and pauses later requests', async () => {
   const { clock, sendAll } = service((_now, count) =>
     count === 1 ? jsonResponse(503, {}, { 'retry-after': '5' }) : ok(),
   )
@@ -90,7 +87,7 @@ test('a 503 with Retry-After is returned, and pauses other requests', async () =
   expect(clock.monotonic()).toBeGreaterThan(5000)
 })
 
-test('a request with a timeout shorter than the pause gets the refusal at once, with the remaining Retry-After', async () => {
+test('a request with a timeout shorter than the pause gets the refusal at once, with the remaining seconds as Retry-After', async () => {
   const { clock, sendAll } = service((now) => (now < 40_000 ? refused('40') : ok()))
   const waiting = sendAll(1, { ...REQUEST, timeoutMs: 45_000 })
   await clock.sleep(1000)
@@ -100,7 +97,7 @@ test('a request with a timeout shorter than the pause gets the refusal at once, 
   expect((await waiting)[0]?.status).toBe(200)
 })
 
-test('a request with beforeSend is sent during a pause too, because its sender holds a lock', async () => {
+test('a request with beforeSend is sent even during a pause', async () => {
   const { clock, sendAll } = service((_now, count) => (count === 1 ? refused('30') : ok()))
   const waiting = sendAll(1)
   await clock.sleep(100)

@@ -14,7 +14,7 @@ describe('a timestamp', () => {
     ['2026-11-20T12:34:56', '2026-11-20T12:34:56.000Z'],
     ['2026-11-20', '2026-11-20T00:00:00.000Z'],
     ['2024-02-29 00:00:00+00', '2024-02-29T00:00:00.000Z'],
-  ])('a timestamp %s is parsed', (text, iso) => {
+  ])('the timestamp %s is parsed as %s', (text, iso) => {
     expect(new Date(parseTimestamp(text) ?? Number.NaN).toISOString()).toBe(iso)
   })
 
@@ -31,11 +31,11 @@ describe('a timestamp', () => {
     null,
     undefined,
     {},
-  ])('%j is not a timestamp', (value) => {
+  ])('parseTimestamp returns undefined for %j', (value) => {
     expect(parseTimestamp(value)).toBeUndefined()
   })
 
-  it('a timestamp is parsed correctly with any digits and offset', () => {
+  it('a timestamp with any fraction digits and any offset is parsed to the millisecond', () => {
     const moment = fc.date({ min: new Date('0100-01-01'), max: new Date('9999-12-30'), noInvalidDate: true })
     const offset = fc.integer({ min: -23 * 60, max: 23 * 60 })
     fc.assert(

@@ -48,7 +48,7 @@ const get = (url: URL, more: Partial<HttpRequest> = {}): HttpRequest => ({
   ...more,
 })
 
-/** The text of a whole response. @throws what broke it off */
+/** Returns the text of a complete response. @throws the error that cut it off */
 function text({ text: whole, brokenBy }: HttpResponse): string {
   if (brokenBy !== undefined) throw brokenBy
   return whole
@@ -129,7 +129,7 @@ describe('an exchange', () => {
     expect(connections).toBe(5)
   })
 
-  it('a POST on a reused connection that breaks is an error that says the request may have been sent', async () => {
+  it('a POST on a reused connection that breaks fails with sent: maybe, and is not sent again', async () => {
     let requests = 0
     const url = await listenRaw((socket) =>
       socket.on('data', () => {
@@ -144,7 +144,7 @@ describe('an exchange', () => {
     expect(requests).toBe(2)
   })
 
-  it('response headers with any name, such as __proto__, are read, and repeated headers joined', async () => {
+  it('a response header named __proto__ is read, and repeated headers are joined', async () => {
     const url = await listenRaw((socket) =>
       socket.once('data', () =>
         socket.write(
@@ -172,7 +172,7 @@ describe('an exchange', () => {
     expect(text(await transport().send(get(url)))).toBe('ok')
   })
 
-  it.each([301, 302, 303, 307, 308])('a redirect is not followed: %i', async (status) => {
+  it.each([301, 302, 303, 307, 308])('a redirect with status %i is not followed', async (status) => {
     let hits = 0
     const url = await listen((_request, response) => {
       hits++
@@ -183,7 +183,7 @@ describe('an exchange', () => {
   })
 })
 
-it('a response body without an end is read up to 8 MiB, and the text until there is kept', async () => {
+it('a response body is cut off after 8 MiB with an error, and the text until then is kept', async () => {
   const piece = '{'.repeat(64 * 1024)
   let written = 0
   const url = await listen((request, response) => {
@@ -220,17 +220,14 @@ describe('an error', () => {
       'descriptors',
       'ulimit -n',
     ],
-  ])(
-    'a memory or descriptor limit of this machine (%s) is reported as that, with a hint at ulimit',
-    (error, kind, remedy) => {
-      const failure = classifyHttpError(error, 'no')
-      expect(failure.kind).toBe(kind)
-      const url = new URL('https://api.example.com')
-      expect(noResponseError(failure, url, 'GET').hint).toContain(remedy)
-    },
-  )
+  ])('the error %s is classified as %s, with a hint at %s', (error, kind, remedy) => {
+    const failure = classifyHttpError(error, 'no')
+    expect(failure.kind).toBe(kind)
+    const url = new URL('https://api.example.com')
+    expect(noResponseError(failure, url, 'GET').hint).toContain(remedy)
+  })
 
-  it('a server that answers TLS with plain HTTP is named as one, and nothing was sent', async () => {
+  it("an https request to a plain HTTP server fails: the server doesn't speak TLS, and nothing was sent", async () => {
     const plain = await listen((_request, response) => response.end('not TLS'))
     const failure = await failureOf(transport().send(get(new URL(`https://127.0.0.1:${plain.port}/`))))
     expect(failure).toMatchObject({
@@ -239,13 +236,13 @@ describe('an error', () => {
     })
   })
 
-  it('a response that is not HTTP is a protocol error', async () => {
+  it('a response that is not HTTP fails with the kind protocol', async () => {
     const url = await listenRaw((socket) => socket.once('data', () => socket.end('SSH-2.0-OpenSSH_9\r\n')))
     expect(await failureOf(transport().send(get(url)))).toMatchObject({ kind: 'protocol', sent: 'maybe' })
   })
 
   it.each(['101 Switching Protocols', '099 Odd', '000 None'])(
-    'a response with the status %s is an error',
+    'a response with the status %s fails with the kind protocol',
     async (status) => {
       const url = await listenRaw((socket) =>
         socket.once('data', () => socket.write(`HTTP/1.1 ${status}\r\ncontent-length: 0\r\n\r\n`)),
@@ -257,12 +254,12 @@ describe('an error', () => {
   it.each<[string, (socket: Socket) => void]>([
     ['at once', (socket) => socket.destroy()],
     ['with a reset', (socket) => socket.once('data', () => socket.resetAndDestroy())],
-    ['in order', (socket) => socket.once('data', () => socket.end())],
+    ['with a FIN', (socket) => socket.once('data', () => socket.end())],
     [
       'with an alert',
       (socket) => socket.once('data', () => socket.write(Buffer.from([21, 3, 3, 0, 2, 2, 40]))),
     ],
-  ])('a TLS handshake that the server ends %s says that nothing was sent', async (_how, end) => {
+  ])('a request whose TLS handshake the server ends %s fails with sent: no', async (_how, end) => {
     const { port } = await listenRaw(end)
     const failure = await failureOf(
       transport().send(get(new URL(`https://127.0.0.1:${port}/`), { method: 'POST', body: 'x' })),
@@ -270,20 +267,20 @@ describe('an error', () => {
     expect(failure.sent).toBe('no')
   })
 
-  it('a connection that closes without a response is an error', async () => {
+  it('a request fails with the kind reset if the server closes without a response', async () => {
     const url = await listenRaw((socket) => socket.once('data', () => socket.end()))
     expect(await failureOf(transport().send(get(url)))).toMatchObject({ kind: 'reset', sent: 'maybe' })
   })
 })
 
 describe('the time limit', () => {
-  it('the timeout of a request ends the wait for a response', async () => {
+  it('a request without a response fails at its timeout', async () => {
     const url = await listen(() => {})
     const failure = await failureOf(transport().send(get(url, { timeoutMs: 50 })))
     expect(failure).toMatchObject({ kind: 'timeout', sent: 'maybe' })
   })
 
-  it('the timeout of a request ends an endless response body, and the text until there is kept', async () => {
+  it('an endless response body is cut off at the timeout, and the text until then is kept', async () => {
     const url = await listen((_request, response: ServerResponse) => {
       response.writeHead(200)
       const drip = setInterval(() => response.write('x'), 5)
@@ -299,7 +296,7 @@ describe('a process suspended beyond its time limit', () => {
   /** Blocks this process, as if it were suspended. */
   const stop = (ms: number) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 
-  /** A server in another thread that responds to each request with `pieces`, 20 ms apart. */
+  /** Starts a server in another thread that responds to each request with `pieces`, 20 ms apart. */
   async function otherThread(pieces: readonly string[]): Promise<URL> {
     const script = `
       const { parentPort, workerData } = require('node:worker_threads')
@@ -331,12 +328,12 @@ describe('a process suspended beyond its time limit', () => {
     return response
   }
 
-  it('a process suspended beyond the timeout of its request reads the response that has arrived', async () => {
+  it('a process suspended beyond the timeout of a request reads a response that arrived during the suspension', async () => {
     const url = await otherThread(['HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n', 'late'])
     expect(text(await stopped(url, 100, { method: 'POST', body: 'x' }))).toBe('late')
   })
 
-  it('a process suspended beyond the timeout of its request waits no longer for a response', async () => {
+  it('a process suspended beyond the timeout of a request fails with a timeout if no response arrived', async () => {
     const url = await otherThread([])
     expect(await failureOf(stopped(url, 100))).toMatchObject({ kind: 'timeout', sent: 'maybe' })
   })
@@ -349,7 +346,7 @@ describe('a truncated body', () => {
   it.each<[string, string, Buffer]>([
     ['before its length is reached', 'content-length: 99', Buffer.from('{"whole":true}')],
     ['before its last chunk', 'transfer-encoding: chunked', chunk('{"whole":true}')],
-  ])('the text of a body that ends %s is kept', async (_where, headers, body) => {
+  ])('the text of a response body that ends %s is kept', async (_where, headers, body) => {
     const url = await listenRaw((socket) =>
       socket.once('data', () => {
         socket.write(`HTTP/1.1 200 OK\r\n${headers}\r\n\r\n`)
@@ -363,7 +360,7 @@ describe('a truncated body', () => {
 })
 
 describe('a signal', () => {
-  it('an abort signal ends an HTTP exchange while the body arrives, and before anything is sent', async () => {
+  it('an abort signal ends an HTTP exchange, before sending or while the body arrives', async () => {
     const abandon = new AbortController()
     const url = await listen((_request, response) => {
       response.writeHead(200)
@@ -386,7 +383,7 @@ describe('beforeSend', () => {
     throw refused
   }
 
-  it('the beforeSend callback is called once, when connected and before the first byte of the request', async () => {
+  it('beforeSend is called once, after connecting and before the first byte of the request', async () => {
     const events: string[] = []
     const url = await listenRaw((socket) => {
       events.push('connected')
@@ -404,7 +401,7 @@ describe('beforeSend', () => {
   })
 
   it.each([true, undefined])(
-    'a beforeSend callback that throws ends the exchange with nothing sent (freshConnection: %s)',
+    'a request whose beforeSend throws sends nothing (freshConnection: %s)',
     async (fresh) => {
       const received: Buffer[] = []
       const url = await listenRaw((socket) => socket.on('data', (piece) => received.push(piece)))
@@ -426,7 +423,7 @@ describe('beforeSend', () => {
   )
 
   it.each([true, undefined])(
-    'a beforeSend callback that throws leaves no connection open (freshConnection: %s)',
+    'a request whose beforeSend throws leaves no connection open (freshConnection: %s)',
     async (fresh) => {
       const gone: Promise<unknown>[] = []
       const url = await listenRaw((socket) => {
@@ -447,7 +444,7 @@ describe('beforeSend', () => {
     ['connect', 'http://127.0.0.1:1/', /connection refused/],
     ['lookup', 'http://no-such-host.invalid/', /resolve/],
   ])(
-    'the error for a failed %s says that nothing was sent, and beforeSend is not called',
+    'a request that fails at %s (%s) sends nothing and does not call beforeSend',
     async (kind, address, message) => {
       const beforeSend = () => expect.fail('called')
       const failure = await failureOf(transport().send(get(new URL(address), { beforeSend })))
@@ -470,7 +467,7 @@ describe('beforeSend', () => {
 })
 
 describe('closing', () => {
-  it('closing the HTTP client cancels the requests in progress, and nothing is sent afterward', async () => {
+  it('closing the HTTP transport cancels the requests in progress, and later requests send nothing', async () => {
     const requests: string[] = []
     let asked: () => void
     const arrived = new Promise<void>((resolve) => {
@@ -483,7 +480,7 @@ describe('closing', () => {
     const http = transport()
     const waiting = failureOf(http.send(get(url)))
     await arrived
-    // This one isn't connected yet.
+    // This request isn't connected yet.
     const begun = failureOf(http.send(get(new URL('/late', url))))
     await http.close()
     expect(await waiting).toMatchObject({ kind: 'aborted', sent: 'maybe' })
@@ -546,10 +543,10 @@ describe('a proxy', () => {
     return { url: (await start(server)).origin, tunnels, credentials }
   }
 
-  /** The same server under a name that isn't loopback's. */
+  /** Returns the URL of the same server under a host name that isn't loopback. */
   const named = ({ port }: URL, host = 'service.example') => new URL(`http://${host}:${port}/`)
 
-  it('a proxy is bypassed for hosts in NO_PROXY', async () => {
+  it('a request to a host in NO_PROXY is sent directly', async () => {
     const url = await listen((_request, response) => response.end('direct'))
     const proxy = await proxyServer()
     const proxies = { httpsProxy: proxy.url, noProxy: 'example.com,0.0.0.0' }
@@ -558,7 +555,7 @@ describe('a proxy', () => {
   })
 
   it.each(['127.0.0.1', '127.255.0.9', 'localhost', 'LOCALHOST', '[::1]'])(
-    'a proxy is bypassed for this machine itself: %s',
+    'a request to the loopback host %s bypasses the proxy',
     (host) => {
       const proxies = { httpsProxy: 'http://proxy.example:3128' }
       expect(proxyUrlFor(new URL(`http://${host}:2379/`), proxies)).toBeUndefined()
@@ -569,14 +566,14 @@ describe('a proxy', () => {
   it.each([
     ['me:p%40ss@', 'me:p@ss'],
     ['me@', 'me:'],
-  ])('the proxy gets its user name and password, and the service does not: %s', async (given, user) => {
+  ])('the credentials %s of a proxy URL are sent to the proxy only', async (given, user) => {
     const shown: (string | undefined)[] = []
     const server = await listen((request, response) => {
       shown.push(request.headers['proxy-authorization'])
       response.end('direct')
     })
     const proxy = await proxyServer()
-    // Without a scheme it is http.
+    // A proxy URL without a scheme is http.
     const httpsProxy = proxy.url.replace('http://', given)
     expect(text(await transport({ httpsProxy }).send(get(named(server))))).toBe('direct')
     expect(proxy.credentials).toEqual([
@@ -585,7 +582,7 @@ describe('a proxy', () => {
     expect(shown).toEqual([undefined])
   })
 
-  it('the proxy tunnel is open before beforeSend is called, and a request that beforeSend refuses is not sent', async () => {
+  it('beforeSend is called after the proxy tunnel is open; if it throws, nothing is sent through the tunnel', async () => {
     const received: Buffer[] = []
     const url = await listenRaw((socket) => socket.on('data', (piece) => received.push(piece)))
     const proxy = await proxyServer()
@@ -618,27 +615,27 @@ describe('a proxy', () => {
       'answers for the service',
       (socket) => socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n')),
     ],
-  ])('a proxy that %s before TLS gets nothing of the request', async (_what, speak) => {
+  ])('a proxy that %s before the TLS handshake gets nothing of the request', async (_what, speak) => {
     const proxy = await listenRaw(speak)
     const failure = await failureOf(transport({ httpsProxy: proxy.href }).send(toService()))
     expect(failure.sent).toBe('no')
   })
 
-  it('a request through a silent proxy ends at its timeout, and says that nothing was sent', async () => {
+  it('a request through a silent proxy fails at its timeout with sent: no', async () => {
     const silent = await listenRaw(() => {})
     const http = transport({ httpsProxy: silent.href })
     const failure = await failureOf(http.send(toService({ timeoutMs: 50 })))
     expect(failure).toMatchObject({ kind: 'timeout', sent: 'no' })
   })
 
-  it('the error for a proxy that refuses names the proxy as the cause, and says that nothing was sent', async () => {
+  it('a request that the proxy refuses with 407 fails with the kind proxy and sent: no', async () => {
     const proxy = await proxyServer('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n')
     const failure = await failureOf(transport({ httpsProxy: proxy.url }).send(toService()))
     expect(failure).toMatchObject({ kind: 'proxy', sent: 'no' })
   })
 
   it.each([':::', 'socks5://proxy.example', 'http://me:%@proxy.example', 'http://proxy.example/path'])(
-    'a proxy with the URL %s is named as the cause, without the password',
+    'the proxy URL %s fails with the kind proxy, and the error does not contain the URL',
     async (httpsProxy) => {
       const failure = await failureOf(transport({ httpsProxy }).send(toService()))
       expect(failure).toMatchObject({ kind: 'proxy', sent: 'no' })
