@@ -7,14 +7,14 @@ import { find } from './requirements.ts'
 export function launchChromium(): Promise<Browser> {
   return chromium.launch({
     executablePath: find('chromium') ?? 'chromium',
-    // Containers have no user namespaces for its sandbox, no graphics, and little shared memory.
+    // Containers have no user namespaces for Chromium's sandbox, no graphics, and little shared memory.
     args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
   })
 }
 
 /**
- * Returns the accessibility violations of a page: rule and markup of each. The script axe-core is evaluated from outside the
- * page, past its content security policy.
+ * Returns the accessibility violations of a page, each as a rule with its markup. The debugger evaluates axe-core, since the page's
+ * content security policy would block a script in the page.
  */
 export async function axeViolations(page: Page): Promise<string[]> {
   await page.evaluate(readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8'))

@@ -1,8 +1,8 @@
-/** The commands that scripts rely on, with the options that each of them promises. */
 const MANY = '--from --jobs'
 const CREATE =
   '--region --custom-return-path --open-tracking --no-open-tracking --click-tracking --no-click-tracking --tracking-subdomain'
 
+/** Options that scripts rely on, by command. */
 export const COMMANDS: Readonly<Record<string, string>> = {
   login:
     '--base-url --client-id --scope --resource --redirect-uri --issuer --authorization-endpoint --no-browser --timeout --store --store-url --store-cert --store-cert-key --store-key-file --with-api-key',
@@ -36,6 +36,6 @@ export const COMMANDS: Readonly<Record<string, string>> = {
   commands: '',
 }
 
-/** The options that every command promises. */
+/** Options of every command that scripts rely on. */
 export const GLOBAL_FLAGS =
   '--profile --base-url --client-id --format --json --fields --quiet --verbose --no-input --no-color --http-timeout --resolver --authoritative-port'

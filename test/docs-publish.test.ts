@@ -30,7 +30,7 @@ const RECORD = {
   MAILCLAIM_RECORD_SET: SET,
 }
 
-/** Runs a recipe with a stand-in for its tool, which records its arguments and prints an answer. */
+/** Runs a recipe with a fake of its tool, which records the arguments and prints `answer` as JSON. */
 async function run(tool: string, answer: unknown = null, variables: Record<string, string> = {}) {
   const world = createWorld()
   program(
@@ -61,7 +61,7 @@ async function run(tool: string, answer: unknown = null, variables: Record<strin
 }
 
 describe.runIf(needs('posix', 'bash', 'jq'))('the publishing recipes in the documents', () => {
-  test('the aws recipe sends the complete TXT set, and refuses values that aws would misread', async () => {
+  test('the publish recipe for aws sends the complete TXT RRset, and refuses values that aws would misread', async () => {
     const { calls, code, stderr } = await run('aws')
     expect(code, stderr).toBe(0)
     const place = ['--hosted-zone-id', 'Z1', '--change-batch']
@@ -82,15 +82,20 @@ describe.runIf(needs('posix', 'bash', 'jq'))('the publishing recipes in the docu
   })
 
   test.each([
-    ['updates a set', {}, 'update', SET],
-    ['creates a set', { MAILCLAIM_RECORD_OLD_VALUES: '', MAILCLAIM_RECORD_SET: RDATA }, 'create', RDATA],
-  ] as const)('the gcloud recipe %s', async (_what, variables, verb, set) => {
+    ['updates an existing TXT RRset', {}, 'update', SET],
+    [
+      'creates a TXT RRset',
+      { MAILCLAIM_RECORD_OLD_VALUES: '', MAILCLAIM_RECORD_SET: RDATA },
+      'create',
+      RDATA,
+    ],
+  ] as const)('the publish recipe for gcloud %s', async (_what, variables, verb, set) => {
     const { calls } = await run('gcloud', null, variables)
     const options = ['--zone=zone-1', '--type=TXT', '--ttl=300', `--rrdatas=^\n^${set}`]
     expect(calls).toEqual([['dns', 'record-sets', verb, '_mc.example.com.', ...options]])
   })
 
-  test('the az recipe adds the record to its set', async () => {
+  test('the publish recipe for az adds the value to the TXT RRset', async () => {
     const place = ['--resource-group', 'dns group', '--zone-name=example.com', '--record-set-name=_mc']
     expect((await run('az')).calls).toEqual([
       ['network', 'dns', 'record-set', 'txt', 'add-record', ...place, `--value=${VALUE}`],
@@ -109,20 +114,20 @@ describe.runIf(needs('posix', 'bash', 'jq'))('the publishing recipes in the docu
       ['compute', 'domain', 'records', 'create', 'example.com', '--record-type', 'TXT', ...doctl],
     ],
     ['doctl', [{ type: 'TXT', name: '_mc', data: VALUE }], undefined],
-  ])('the %s recipe adds the record unless it is among %j', async (tool, records, created) => {
+  ])('the publish recipe for %s adds the record unless %j contains it', async (tool, records, created) => {
     const { calls, code, stderr } = await run(tool, records)
     expect(code, stderr).toBe(0)
     expect(calls.slice(1)).toEqual(created === undefined ? [] : [created])
   })
 
-  test('the hcloud recipe adds the record', async () => {
+  test('the publish recipe for hcloud adds the record', async () => {
     expect((await run('hcloud')).calls).toEqual([
       ['zone', 'add-records', '--record', RDATA, 'example.com', '_mc', 'TXT'],
     ])
   })
 
   test.each(['aws', 'gcloud', 'az', 'flarectl', 'doctl', 'hcloud'])(
-    'the %s recipe exits with the code of its tool',
+    'the publish recipe for %s exits with the exit code of that command',
     async (tool) => {
       expect((await run(tool, null, { STATUS: '4' })).code).toBe(4)
     },
@@ -130,7 +135,7 @@ describe.runIf(needs('posix', 'bash', 'jq'))('the publishing recipes in the docu
 })
 
 test.runIf(needs('knotd', 'nsupdate', 'posix'))(
-  'the nsupdate recipe adds the value at a Knot server, beside the others',
+  'the publish recipe for nsupdate adds the value at a Knot server, and keeps the other values',
   async () => {
     const knot = await startUpdatableServer({ 'example.com': ['_mc TXT "v=spf1 -all"'] })
     try {

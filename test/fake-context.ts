@@ -17,13 +17,13 @@ import type {
 import { InterruptedError } from '../src/errors.ts'
 import { type GlobalOptions, resolveSettings, type Settings } from '../src/settings/settings.ts'
 
-/** A clock that stands still until a test moves it; a sleep moves it to the end of the sleep at once. */
+/** A clock that stands still until a test advances it, or until a sleep, which advances it at once and returns. */
 export interface FakeClock extends Clock {
-  /** Rings the alarms that are set. */
+  /** Rings all pending alarms, whatever their time. */
   ring(): void
-  /** Moves time forward for every clock. */
+  /** Advances wall clock and monotonic clock; rings no alarm. */
   advance(ms: number): void
-  /** Moves the wall clock alone, as a user or NTP does. */
+  /** Sets the wall clock (milliseconds since 1970) but not the monotonic clock, as a user or NTP does. */
   setWall(ms: number): void
   /** Durations of the sleeps in milliseconds, in order. */
   readonly slept: number[]
@@ -57,7 +57,7 @@ export function createFakeClock(start = Date.parse('2026-11-20T12:00:00Z')): Fak
     async sleep(ms, signal) {
       signal?.throwIfAborted()
       slept.push(ms)
-      // Lets pending callbacks run first, as during a real sleep.
+      // Let pending callbacks run, as they would during a real sleep.
       await new Promise((resolve) => setImmediate(resolve))
       signal?.throwIfAborted()
       wall += ms
@@ -89,9 +89,9 @@ export interface FakeContext extends Context {
   readonly stderr: FakeOutput
   readonly clock: FakeClock
   readonly stdin: { readonly isTTY: boolean; readonly stream: PassThrough }
-  /** HTTP requests, in order. */
+  /** HTTP requests sent so far, in order. */
   readonly requests: HttpRequest[]
-  /** The addresses that were opened in a browser. */
+  /** URLs opened in a browser so far, in order. */
   readonly opened: string[]
   interrupt(signal?: 'SIGINT' | 'SIGTERM'): void
 }
@@ -99,10 +99,10 @@ export interface FakeContext extends Context {
 export interface FakeContextOptions {
   /** Home directory; by default a new directory that is removed when the test ends. */
   home?: string
-  /** Size of the terminal; without it, no stream is a terminal. */
+  /** Makes all standard streams a terminal of this width; by default, they are pipes. */
   terminal?: { columns: number }
   environment?: Partial<Context['environment']>
-  /** Answers every request. */
+  /** Returns the response to each HTTP request; by default, a request fails the test. */
   respond?: (request: HttpRequest) => HttpResponse | Promise<HttpResponse>
   http?: Context['http']
   dns?: Context['dns']
@@ -112,10 +112,10 @@ export interface FakeContextOptions {
   clock?: FakeClock
 }
 
-/** Returns a directory in memory if the system has one: on a busy disk, fsync takes most of a test's time. */
+/** Returns the parent of temporary directories: in memory if possible, because fsync on a busy disk takes most of a test's time. */
 const temporary = () => (existsSync('/dev/shm') ? '/dev/shm' : tmpdir())
 
-/** Creates a context in which only the files are real. */
+/** Creates a context in which only the files are real; effects for which no option is given fail the test. */
 export function createFakeContext(options: FakeContextOptions = {}): FakeContext {
   const home = options.home ?? mkdtempSync(join(temporary(), 'mailclaim-test-'))
   if (options.home === undefined) onTestFinished(() => rmSync(home, { recursive: true, force: true }))
@@ -174,14 +174,14 @@ export function createFakeContext(options: FakeContextOptions = {}): FakeContext
 }
 
 export interface FakeKeychain extends Keychain {
-  /** Secrets by account. */
+  /** Stored secrets by account. */
   readonly items: Map<string, string>
   readonly calls: KeychainRequest[]
-  /** Failure of the next calls; a locked keychain holds items and returns none. */
+  /** Failure of the following calls. In a `locked` keychain, as on Linux, items seem absent, and `set` fails. */
   trouble: 'none' | 'locked' | Extract<KeychainResult, { ok: false }>['reason']
 }
 
-/** Creates a keychain in memory that can fail in every way. */
+/** Creates a keychain in memory that fails as `trouble` says. */
 export function createFakeKeychain(): FakeKeychain {
   const items = new Map<string, string>()
   const calls: KeychainRequest[] = []
@@ -209,7 +209,6 @@ export function createFakeKeychain(): FakeKeychain {
   }
 }
 
-/** Creates a response with a JSON body. */
 export function jsonResponse(
   status: number,
   body: unknown,
@@ -218,7 +217,6 @@ export function jsonResponse(
   return textResponse(status, JSON.stringify(body), { 'content-type': 'application/json', ...headers })
 }
 
-/** Creates a response with a text body. */
 export function textResponse(
   status: number,
   body: string,
@@ -227,7 +225,7 @@ export function textResponse(
   return { status, headers, text: body }
 }
 
-/** Resolves settings from these options, for a service at `http://127.0.0.1:1`. */
+/** Resolves settings from these options; the base URL is `http://127.0.0.1:1` by default, and the client id `client-1`. */
 export function fakeSettings(
   context: Context,
   options: GlobalOptions = {},

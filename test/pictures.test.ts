@@ -4,13 +4,14 @@ import { needs } from './requirements.ts'
 import { createServedWorld, install, type ServedWorld } from './stories/built-program.ts'
 
 /**
- * The README's pictures are what the program prints: `npm run pictures` writes them anew. Both are SVG, so the text is in the
- * file, and the colors follow the reader's scheme.
+ * These tests compare the README's pictures with the program's output; `npm run pictures` draws them again. The pictures are SVG, so
+ * that their text is in the file, and their colors follow the reader's color scheme.
  */
+
 const COMMAND = 'mailclaim claims check example.com --value example-verification=Vghu9MHxlkwIjslD'
 const COLUMNS = 100
 
-/** Runs the check on a sandbox whose zone has half of the value, on a terminal or in a pipe. */
+/** Runs `COMMAND` with more words in a sandbox where DNS has half of the value; returns stdout, of a terminal or a pipe. */
 async function check(world: ServedWorld, words: string, terminal: boolean): Promise<string> {
   const { stdout } = await world.script(`stty cols ${COLUMNS} 2>/dev/null; ${COMMAND}${words}`, { terminal })
   return stdout.replaceAll('\r', '')
@@ -62,7 +63,7 @@ ${rows.join('\n')}
 `
 }
 
-/** Matches the evidence of a finding, which the page shows folded. */
+/** Matches the evidence of a finding, which a browser shows only after a click. */
 const CLOSED = /(?<=<\/summary>).*(?=<\/details>)/g
 
 /** Creates the picture of the first two panels of a report, in the report's markup and style. */
@@ -95,9 +96,9 @@ describe.runIf(needs('script'))("the README's pictures", () => {
     }
   })
 
-  test("the README's picture of a check in a terminal shows what the program prints", async () => {
+  test('docs/check.svg shows what mailclaim claims check prints on a terminal', async () => {
     const seen = (await check(world, '', true))
-      // Removes the spinner, which the program erases at the end.
+      // Remove the spinner, which mailclaim erases at the end, and make spaces and times the same in every run.
       .replace(/\x1b\[\?25l.*?\x1b\[K\x1b\[\?25h/s, '')
       .replace(/\x1b\[\?\d+[hl]/g, '')
       .replace(/ +(\x1b\[1mms)/, '  $1')
@@ -107,7 +108,7 @@ describe.runIf(needs('script'))("the README's pictures", () => {
     await expect(picture).toMatchFileSnapshot('../docs/check.svg')
   })
 
-  test("the README's picture of a report shows what the program writes as HTML", async () => {
+  test('docs/report.svg shows the page that mailclaim claims check --format html writes', async () => {
     const picture = reportPicture(await check(world, ' --format html', false))
     await expect(picture).toMatchFileSnapshot('../docs/report.svg')
   })

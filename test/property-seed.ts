@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 
 /**
- * Property tests use a fixed seed, so that a failure comes from the change and not from chance.
- * `MAILCLAIM_TEST_SEED=random` generates new cases, and a number repeats the cases of an earlier run.
+ * Seed of all property tests: fixed, so that a failure comes from a change and not from chance. `MAILCLAIM_TEST_SEED=random`
+ * generates new cases, and a number repeats the cases of an earlier run.
  */
 const asked = process.env['MAILCLAIM_TEST_SEED'] || '20261121'
 if (asked !== 'random') {

@@ -3,7 +3,7 @@ import { delimiter, join } from 'node:path'
 
 export const WINE = '/usr/lib/wine/wine64'
 
-/** Parts of a machine that some tests need: the programs that have to be there, or a condition. */
+/** What some tests need of a machine, by name: a list of programs, all of which must be installed, or a condition. */
 const PARTS = {
   chromium: ['chromium'],
   'gnome-keyring': ['gnome-keyring-daemon', 'dbus-run-session'],
@@ -26,10 +26,10 @@ const PARTS = {
   busybox: ['busybox'],
   shellcheck: ['shellcheck'],
   cc: ['cc'],
-  /** Owners and permissions of files, symbolic links, signals, and a POSIX shell. */
+  /** A system with file owners and permissions, symbolic links, signals, and a POSIX shell. */
   posix: () => process.platform !== 'win32',
   root: () => process.getuid?.() === 0,
-  /** Wine, as Debian installs it, and the Node for Windows that `.ci/run` fetches. */
+  /** Wine at Debian's path, and the Node for Windows that `.ci/run` downloads. */
   wine: () => [WINE, process.env['MAILCLAIM_TEST_WINDOWS_NODE'] ?? ''].every(existsSync),
 } as const
 
@@ -39,8 +39,7 @@ export type Part = keyof typeof PARTS
 const ALSO = ['/usr/sbin', '/usr/local/sbin', '/sbin']
 
 /**
- * Returns the path of a program, or undefined. On Windows, whose programs end in `.exe`, none is found: the tests need a
- * POSIX system.
+ * Returns the path of a program in PATH or `ALSO`; undefined if it isn't installed, and on Windows, where file names end in `.exe`.
  */
 export function find(program: string): string | undefined {
   for (const directory of [...(process.env['PATH'] ?? '').split(delimiter), ...ALSO]) {
@@ -49,16 +48,16 @@ export function find(program: string): string | undefined {
       accessSync(path, constants.X_OK)
       return path
     } catch {
-      // The directory has no such program: continue with the next one.
+      // The program isn't in this directory: try the next directory.
     }
   }
   return undefined
 }
 
 /**
- * Whether the machine has these parts, for `describe.runIf(needs('chromium'))`, which reports the tests as skipped if
- * not. Under `MAILCLAIM_TEST_REQUIRE=all` nothing may be skipped.
- * @throws Error under `MAILCLAIM_TEST_REQUIRE=all`, naming what is missing.
+ * Whether the machine has all these parts, for `describe.runIf(needs('chromium'))`, which otherwise skips the tests.
+ *
+ * @throws Error with the missing parts if `MAILCLAIM_TEST_REQUIRE=all` forbids skipping
  */
 export function needs(...parts: readonly Part[]): boolean {
   const absent = parts.filter((part) => {

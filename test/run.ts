@@ -5,7 +5,7 @@ import { listErrorCodes } from '../src/commands/commands.ts'
 import { loadDefinition } from '../src/commands/options.ts'
 import { ERRORS, type ErrorCode } from '../src/errors.ts'
 
-/** Runs a command as the program does, and fails if it ends with an error that its definition doesn't name. */
+/** Runs a command like the program, and fails the test if the command ends with an error that its definition doesn't list. */
 export const run: typeof runCommandLine = async (argv, context) => {
   let text = ''
   const heard = <Output extends { write(piece: string): Promise<void> }>(output: Output): Output => ({
@@ -25,7 +25,7 @@ export const run: typeof runCommandLine = async (argv, context) => {
   const declared = listErrorCodes(await loadDefinition(path, node))
   const exits = declared.map((code) => ERRORS[code][1])
   const codes = text.split('\n').flatMap((line) => /^\{.*"error":\{"code":"(\w+)"/.exec(line)?.[1] ?? [])
-  // Names of refusals that the service chose aren't in ERRORS.
+  // Ignore codes that aren't in `ERRORS`: the service chose them.
   const undeclared = codes.filter((code) => code in ERRORS && !declared.includes(code as ErrorCode))
   expect(undeclared, `errors that ${path.join(' ')} doesn't name`).toEqual([])
   if (exit !== 0 && !exits.includes(null)) expect(exits, `exit codes of ${path.join(' ')}`).toContain(exit)

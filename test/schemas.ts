@@ -11,13 +11,13 @@ interface Schema {
   readonly properties?: Readonly<Record<string, Schema>>
 }
 
-/** Directory of the schemas in the repository. */
+/** Directory of the published schemas. */
 export const SCHEMAS = fileURLToPath(new URL('../docs/schemas', import.meta.url))
 
-/** RFC 3339, as `mailclaim` writes it: UTC and milliseconds. */
+/** Matches a time as `mailclaim` writes times: RFC 3339 in UTC with milliseconds. */
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
-/** Reads a directory of schemas that refer to each other by file name. */
+/** Reads all JSON Schemas of a directory, which may refer to each other by file name. */
 export function readSchemas(directory: string) {
   const schemas = new Map(
     readdirSync(directory).map((file) => [
@@ -37,7 +37,7 @@ export function readSchemas(directory: string) {
       if (schema === undefined) throw new Error(`there is no schema ${file}`)
       return schema
     },
-    /** Returns one line per problem of a value; empty if the value is valid. */
+    /** Validates a value against the schema in the file. Returns one line per problem; empty if the value is valid. */
     problems(file: string, value: unknown): string[] {
       const validate = ajv.getSchema(file)
       if (validate === undefined) return [`there is no schema ${file}`]

@@ -13,13 +13,13 @@ const words = fc.array(
       ),
       { maxLength: 6 },
     )
-    // No argument can hold NUL.
+    // Remove NUL, which no argument can contain.
     .map((pieces) => pieces.join('').replaceAll('\0', '')),
   { minLength: 1, maxLength: 5 },
 )
 
 describe.each<Part>(['bash', 'dash', 'zsh', 'fish'])('%s', (shell) => {
-  test.runIf(needs(shell))(`a quoted word reaches a program from ${shell} unchanged`, () => {
+  test.runIf(needs(shell))(`a quoted argument reaches a program unchanged through ${shell}`, () => {
     fc.assert(
       fc.property(words, (list) => {
         const quoted = list.map((word) => shellQuote(word, 'linux')).join(' ')
@@ -34,14 +34,14 @@ describe.each<Part>(['bash', 'dash', 'zsh', 'fish'])('%s', (shell) => {
   })
 })
 
-test('a shell word without special characters gets no quotation marks', () => {
+test('an argument without special characters gets no quotation marks', () => {
   for (const word of ['--limit=5', 'prefix=token', '/home/a/b.json', 'app.example.com.', '@']) {
     expect(shellQuote(word, 'linux')).toBe(word)
   }
   expect(shellQuote('C:\\Users\\a', 'win32')).toBe('C:\\Users\\a')
 })
 
-test('a quoted word for PowerShell cannot end its string or start an expression', () => {
+test('an argument quoted for PowerShell cannot end the quoted string or start an expression', () => {
   expect(shellQuote('a b', 'win32')).toBe('"a b"')
   expect(shellQuote('"; calc; "', 'win32')).toBe('"""; calc; """')
   expect(shellQuote('\u201d; calc; \u201c', 'win32')).toBe('"`\u201d; calc; `\u201c"')

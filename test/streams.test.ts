@@ -5,7 +5,7 @@ import { PassThrough, Writable } from 'node:stream'
 import { expect, onTestFinished, test } from 'vitest'
 import { createOutput } from '../src/streams.ts'
 
-/** Writes these pieces, and returns the text written to the file descriptor and the text sent to the stream. */
+/** Writes pieces of text to an output; returns the text that reached the file descriptor, and the text that reached the stream. */
 async function written(platform: NodeJS.Platform, pieces: readonly string[]) {
   const directory = mkdtempSync(join(tmpdir(), 'mailclaim-streams-'))
   const file = join(directory, 'output')
@@ -25,7 +25,7 @@ async function written(platform: NodeJS.Platform, pieces: readonly string[]) {
   return { direct: readFileSync(file, 'utf8'), streamed: String(stream.read() ?? '') }
 }
 
-test('output of less than a pipe buffer is written to the file descriptor, and all output after a longer text to the stream', async () => {
+test('output is written to the file descriptor while its total is below 16 KiB, and from then on to the stream', async () => {
   const long = 'x'.repeat(16 * 1024 - 3)
   expect(await written('linux', ['one ', 'two'])).toEqual({ direct: 'one two', streamed: '' })
   expect(await written('linux', ['one ', long, 'two'])).toEqual({ direct: 'one ', streamed: `${long}two` })
@@ -36,8 +36,8 @@ test('all output on Windows is written to the stream, and none directly to the f
 })
 
 test.each([
-  ['standard output', undefined],
-  ['a log, which may be lost,', 'may be lost'],
+  ['stdout', undefined],
+  ['stderr', 'may be lost'],
 ] as const)('a blocked write to %s does not delay an interrupt', async (_, loss) => {
   const stuck = new Writable({ write() {} })
   const interrupts = new AbortController()
@@ -55,7 +55,7 @@ test.each([
   else await written
 })
 
-test('output that is written after an interrupt still arrives', async () => {
+test('text written to stderr after an interrupt still arrives', async () => {
   const pending: (() => void)[] = []
   const arrived: string[] = []
   const slow = new Writable({

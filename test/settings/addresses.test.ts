@@ -95,7 +95,7 @@ it.each([
   '[::1',
   '::1]:53',
   '[9.9.9.9',
-])('the DNS server address %j is a usage error', (text) => {
+])('the DNS server address %j is refused with exit 2', (text) => {
   expect(() => parseDnsServerAddress(text, '--resolver')).toThrow(expect.objectContaining({ exit: 2 }))
 })
 
@@ -104,7 +104,7 @@ it.each([
   ['https://9.9.9.9:8443/dns-query', 'https://9.9.9.9:8443/dns-query'],
   ['HTTPS://dns.example', 'https://dns.example/'],
   ['http://127.0.0.1:8053/dns-query', 'http://127.0.0.1:8053/dns-query'],
-])('the resolver %s is used over HTTPS', (text, href) => {
+])('the resolver %s is parsed as the DNS over HTTPS URL %s', (text, href) => {
   expect(parseResolver(text, '--resolver')).toEqual(new URL(href))
 })
 
@@ -114,13 +114,13 @@ it.each([
   ['https://me:secret@dns.example/dns-query', '"https://…@dns.example/dns-query" contains a user name'],
   ['tls://dns.example', 'is not an https address'],
   ['dns.example/dns-query', 'is not a URL'],
-])('the resolver %s is refused: %s', (text, why) => {
+])('the resolver %s is refused with an error that contains: %s', (text, why) => {
   expect(() => parseResolver(text, '--resolver')).toThrow(
     expect.objectContaining({ exit: 2, message: expect.stringContaining(why) }),
   )
 })
 
-it('formatting and parsing a DNS server address gives the same address', () => {
+it('any IPv4 or IPv6 address, with or without a port, is parsed as a DNS server address', () => {
   const port = fc.integer({ min: 1, max: 65535 })
   fc.assert(
     fc.property(fc.ipV4(), port, (address, at) => {
@@ -135,7 +135,7 @@ it('formatting and parsing a DNS server address gives the same address', () => {
   )
 })
 
-it.each(['1e3', '-1', '0', '65536', ' ', '80x', '0x50'])('the port %j is refused', (text) => {
+it.each(['1e3', '-1', '0', '65536', ' ', '80x', '0x50'])('the port %j is refused with exit 2', (text) => {
   expect(() => parseInteger(text, '--port', 1, MAX_PORT)).toThrow(expect.objectContaining({ exit: 2 }))
 })
 
@@ -149,6 +149,6 @@ it.each([
   ['127.0.0.1.evil.example', false],
   ['localhost.evil.example', false],
   ['10.0.0.1', false],
-])('the host %s is loopback: %s', (host, expected) => {
+])('isLoopback of the host %s is %s', (host, expected) => {
   expect(isLoopback(host)).toBe(expected)
 })

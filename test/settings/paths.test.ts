@@ -33,7 +33,7 @@ describe('the directories of the platform', () => {
 })
 
 it.runIf(needs('root'))(
-  'a user without a passwd entry and without HOME can use an API key, with or without directories of its own',
+  'a user without HOME and without a passwd entry can use an API key, whether or not the directories are set',
   () => {
     const env = { MAILCLAIM_CONFIG_DIR: '/nonexistent/c', MAILCLAIM_STATE_DIR: '/nonexistent/s' }
     // Copy the program: the repository may be in a directory that only root can enter.

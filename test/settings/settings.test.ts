@@ -58,7 +58,7 @@ describe.each(Object.entries(EXAMPLES) as [SettingKey, readonly [string, string 
       expect(await run(['config', 'get', name], context)).toBe(5)
     })
 
-    test(`the setting ${key} is taken from its option before its variable, the profile and the default`, async () => {
+    test(`the setting ${key} is taken from the option before the variable, the profile and the default`, async () => {
       const context = createFakeContext()
       expect(await chosen({}, context)).toEqual(
         setting.default && { value: setting.default, source: 'default' },
@@ -80,7 +80,7 @@ describe.each(Object.entries(EXAMPLES) as [SettingKey, readonly [string, string 
     })
 
     if (invalid === null) return
-    test(`the setting ${key} refuses an invalid value`, async () => {
+    test(`an invalid value of the setting ${key} is refused by config set, and where the setting is used`, async () => {
       const context = createFakeContext()
       expect(await run(['config', 'set', name, invalid], context)).toBe(2)
       expect(context.stderr.text).toMatch(new RegExp(`^error: .*(${name}|${JSON.stringify(invalid)})`))
@@ -110,20 +110,20 @@ describe('interactive prompts', () => {
     (await resolveSettings(options, [], createFakeContext({ terminal: { columns: 80 }, environment })))
       .interactive
 
-  test('prompts are shown on a terminal and nowhere else', async () => {
+  test('prompts are allowed on a terminal and nowhere else', async () => {
     expect(await mayAsk({})).toBe(true)
     expect(await mayAsk({ format: 'tsv' })).toBe(true)
     expect((await resolveSettings({}, [], createFakeContext())).interactive).toBe(false)
   })
 
   test.each<[string, GlobalOptions, Partial<Context['environment']>, boolean]>([
-    ['--json', { json: true }, {}, false],
-    ['--format jsonl', { format: 'jsonl' }, {}, false],
-    ['--no-input', { input: false }, {}, false],
-    ['MAILCLAIM_NO_INPUT=1', {}, { settings: { no_input: '1' } }, false],
-    ['MAILCLAIM_NO_INPUT=0', {}, { settings: { no_input: '0' } }, true],
-    ['CI=true', {}, { ci: true }, false],
-  ])('interactive prompts respect %s', async (_what, options, environment, asks) => {
+    ['--json forbids', { json: true }, {}, false],
+    ['--format jsonl forbids', { format: 'jsonl' }, {}, false],
+    ['--no-input forbids', { input: false }, {}, false],
+    ['MAILCLAIM_NO_INPUT=1 forbids', {}, { settings: { no_input: '1' } }, false],
+    ['MAILCLAIM_NO_INPUT=0 allows', {}, { settings: { no_input: '0' } }, true],
+    ['CI=true forbids', {}, { ci: true }, false],
+  ])('%s prompts on a terminal', async (_what, options, environment, asks) => {
     expect(await mayAsk(options, environment)).toBe(asks)
   })
 })

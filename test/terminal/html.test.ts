@@ -11,7 +11,7 @@ const unescaped = (markup: string) =>
     .replaceAll('&#39;', "'")
     .replaceAll('&amp;', '&')
 
-test('text in an HTML template is escaped, and its control characters are shown as on a terminal', () => {
+test('text inserted into an HTML template is HTML-escaped, and its control characters become visible escapes', () => {
   const pieces = fc.constantFrom('<', '>', '"', "'", '&', '&lt;', ']]>', '\u202e', '\0', '\ud800', 'a')
   fc.assert(
     fc.property(
@@ -28,14 +28,14 @@ test('text in an HTML template is escaped, and its control characters are shown 
   )
 })
 
-test('nested HTML templates stay markup, and absent values render as nothing', () => {
+test('nested HTML templates stay markup, and undefined renders as nothing', () => {
   const rows = ['<a>', 2].map((cell) => html`<td title="${cell}">${cell}</td>`)
   expect(String(html`<tr>${[rows, undefined]}</tr>${raw('<hr>')}`)).toBe(
     '<tr><td title="&lt;a&gt;">&lt;a&gt;</td><td title="2">2</td></tr><hr>',
   )
 })
 
-test('an object that only looks like an HTML template result is escaped as text', () => {
+test('an object from JSON that imitates the result of an HTML template inserts no markup', () => {
   const fake = JSON.parse('{"isEscaped":true,"toString":"<b>"}') as Html
   expect(() => html`${fake}`).toThrow(TypeError)
   expect(String(html`${JSON.parse('{"isEscaped":true,"value":"<b>"}') as Html}`)).not.toContain('<b>')

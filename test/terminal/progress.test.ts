@@ -6,11 +6,11 @@ const HIDES = '\x1b[?25l'
 const SHOWS = '\x1b[?25h'
 
 test.each<[what: string, use: (screen: ProgressDisplay) => Promise<unknown>[], spinners: number]>([
-  ['several texts at once', ({ update }) => ['a', 'b', 'c'].map(update), 1],
-  ['an end before the first is drawn', ({ update, end }) => [update('a'), end()], 0],
-  ['a result before the first is drawn', ({ update, succeed }) => [update('a'), succeed('done')], 0],
-  ['a text after an end that came early', ({ update, end }) => [update('a'), end(), update('b')], 1],
-])('progress with %s shows one spinner at a time, and leaves none behind', async (_what, use, spinners) => {
+  ['three updates at once', ({ update }) => ['a', 'b', 'c'].map(update), 1],
+  ['an end before the first drawing', ({ update, end }) => [update('a'), end()], 0],
+  ['a success before the first drawing', ({ update, succeed }) => [update('a'), succeed('done')], 0],
+  ['an update after an early end', ({ update, end }) => [update('a'), end(), update('b')], 1],
+])('progress with %s starts no second spinner, and leaves none running', async (_what, use, spinners) => {
   const context = createFakeContext({ terminal: { columns: 80 } })
   const screen = createProgressDisplay(context, await fakeSettings(context, { color: false }))
   await Promise.all(use(screen))

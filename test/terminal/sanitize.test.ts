@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { escapeTsv, excerpt, sanitizeLine, stringifyJson } from '../../src/terminal/sanitize.ts'
 
-/** Characters that a terminal acts on, reorders text by, or hides, with their expected escapes; written by hand. */
+/** Matches characters that a terminal acts on, reorders text by, or hides; listed by hand, to check the Unicode classes in `src`. */
 const HARMFUL =
   /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ufffe\uffff]|[\u{e0000}-\u{e0fff}]|[\ud800-\udfff](?<![\ud800-\udbff][\udc00-\udfff])(?![\udc00-\udfff])/u
 
@@ -33,17 +33,17 @@ it.each(CORPUS)('a sanitized line shows %s as visible escapes', (_what, text, sh
 })
 
 it.each(['plain', 'Grüße', '日本語', 'e\u0301', '👩‍💻', '❤️', '1️⃣', '👨‍👩‍👧', '👍🏽', 'C:\\new'])(
-  'a sanitized line leaves %s unchanged',
+  'the harmless text %s is unchanged in a sanitized line',
   (text) => {
     expect(sanitizeLine(text)).toBe(text)
   },
 )
 
-it('a sanitized line limits combining marks per letter, which could cover the lines above', () => {
+it('a sanitized line keeps at most six combining marks per letter, since more could cover the lines above', () => {
   expect(sanitizeLine(`a${'\u0301'.repeat(50)}`).match(/\u0301/g)).toHaveLength(6)
 })
 
-it('sanitizing any text leaves nothing harmful, and is idempotent', () => {
+it('a sanitized line has no control, bidi or invisible character, and sanitizing it again changes nothing', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => {
       const once = sanitizeLine(text)
@@ -54,19 +54,19 @@ it('sanitizing any text leaves nothing harmful, and is idempotent', () => {
   )
 })
 
-it('an excerpt of an HTML page contains only its text', () => {
+it('an excerpt of an HTML page contains only the text of the page', () => {
   const page = '<html><style>p{}</style><h1>502 Bad\n Gateway</h1><script>x()</script><p>nginx</p>'
   expect(excerpt(page)).toBe('502 Bad Gateway nginx')
 })
 
-it('an excerpt is at most as long as its limit, and sanitized', () => {
+it('an excerpt of a longer text is cut with an ellipsis, and sanitized', () => {
   const text = excerpt(`\x1b[31m${'é'.repeat(100_000)}`, 20)
   expect(text).not.toMatch(HARMFUL)
   expect(text.length).toBeLessThan(40)
   expect(text.endsWith('…')).toBe(true)
 })
 
-/** Reverses `escapeTsv`, as documented there. */
+/** Reverses `escapeTsv`. */
 function unescapeTsv(cell: string): string {
   return cell.replace(/\\(u\{([0-9a-f]+)\}|.)/g, (_all, what: string, hex: string | undefined) =>
     hex === undefined
@@ -75,7 +75,7 @@ function unescapeTsv(cell: string): string {
   )
 }
 
-it('an escaped TSV cell is harmless, has no tab or line feed, and can be reversed', () => {
+it('an escaped TSV cell has no control, bidi or invisible character, and unescapes to the original text', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => {
       const cell = escapeTsv(text)
@@ -86,7 +86,7 @@ it('an escaped TSV cell is harmless, has no tab or line feed, and can be reverse
   )
 })
 
-it('escaped JSON contains only harmless characters and parses to the same value', () => {
+it('JSON output has no control, bidi or invisible character, and parses to the same value', () => {
   fc.assert(
     fc.property(fc.jsonValue({ noUnicodeString: false, stringUnit: 'binary' }), (value) => {
       const text = stringifyJson(value)
