@@ -8,7 +8,7 @@ import type { CheckReport } from './report.ts'
 import { observeResolver } from './resolvers.ts'
 import { diagnose, needsResolvers } from './rules.ts'
 import { observeNameServers } from './servers.ts'
-import { createSharedCache, type SharedCache } from './shared-cache.ts'
+import { createDnsCache, type DnsCache } from './shared-cache.ts'
 import { DNS_PORT, PUBLIC_RESOLVERS, type Resolver } from './wire/address.ts'
 import { createChildController, type DnsEffects, getAnswer, limitQueries } from './wire/ask.ts'
 import { checkName } from './wire/name.ts'
@@ -24,14 +24,13 @@ export interface ExpectedRecord {
   readonly isGiven?: boolean
 }
 
-/** Parameters of one DNS check. */
 export interface CheckRequest extends ExpectedRecord {
   /**
    * Recursive resolvers, which start the search for the zone, or authoritative servers of a private DNS. `'system'`: the
    * resolvers of the operating system.
    */
   readonly resolvers: readonly Resolver[] | 'system'
-  /** Port of authoritative servers: 53, except for private DNS. */
+  /** Port of authoritative servers: 53, or the port that the user set for private DNS. */
   readonly authoritativePort: number
   /** Whether to query the well-known public resolvers as well. Default: false. */
   readonly publicResolvers?: boolean | undefined
@@ -43,7 +42,7 @@ export interface CheckRequest extends ExpectedRecord {
   /** Deadline of the command. Even before it, the check takes at most 10 seconds. */
   readonly deadline?: Deadline
   /** Cache shared with the other checks of a run over many domains. Default: a new cache. */
-  readonly cache?: SharedCache | undefined
+  readonly cache?: DnsCache | undefined
 }
 
 /** Maximum milliseconds of one check, including the program's start and end. */
@@ -94,7 +93,7 @@ export async function collectObservations(
   const resolvers: readonly Resolver[] = [...configured, ...(request.publicResolvers ? PUBLIC_RESOLVERS : [])]
   const limited = limitQueries(dns, MAX_QUERIES)
   const controller = createChildController(effects.signal)
-  const cache = request.cache ?? createSharedCache(clock)
+  const cache = request.cache ?? createDnsCache(clock)
   const own = { ...effects, signal: controller.signal, dns: limited }
   const check: DnsCheck = { name, expected, resolvers, port, deadline, cache, effects: own }
   try {

@@ -41,7 +41,7 @@ export async function observeDnssec(
       getAnswer(server, { name: zone, type, dnssecOk: true }, check),
     ),
   )
-  // A truncated response (TC bit) might lack the key that matches the DS record, so the state is unknown.
+  // Without a complete authoritative response, the key that matches the DS record might be missing, so the state is unknown.
   if (dnskey?.aa !== true || dnskey.tc || dnskey.rcode !== 'NOERROR') return null
   const keys = recordsOf(dnskey, 'DNSKEY')
   if (keys.length === 0) return observed('no_key')

@@ -1,7 +1,7 @@
 import type { DnsServerAddress } from '../context.ts'
 import type { Deadline } from '../timeout.ts'
 import { type Delegation, type FoundZone, OUTCOME_LABELS, type ZoneLocation } from './observations.ts'
-import type { SharedCache } from './shared-cache.ts'
+import type { DnsCache } from './shared-cache.ts'
 import { canBeServerAddress, formatResolver, hasIpv6, type Resolver } from './wire/address.ts'
 import { awaitPreferred, type DnsEffects, getAnswer, sendQuery } from './wire/ask.ts'
 import { type DnsMessage, findSoa, listNsHosts, type ResourceRecord } from './wire/message.ts'
@@ -16,11 +16,11 @@ export interface DnsCheck {
   readonly expected: string | null
   /** Resolvers of the check. Only the first three look up zones and hosts, since more of them would give the same answers. */
   readonly resolvers: readonly Resolver[]
-  /** Port of authoritative servers: 53, except for private DNS. */
+  /** Port of authoritative servers: 53, or the port that the user set for private DNS. */
   readonly port: number
   readonly deadline: Deadline
   readonly effects: DnsEffects
-  readonly cache: SharedCache
+  readonly cache: DnsCache
 }
 
 /** Maximum milliseconds for a query to a resolver, which might have to query other servers first. */
@@ -139,7 +139,7 @@ type WalkAnswer = NonNullable<Awaited<ReturnType<typeof askServers>>>
 /**
  * Queries up to four servers of a zone for the SOA record of `target`, and returns the first response with a referral or
  * authoritative data; undefined if there is none. At a registry, a referral from any server is preferred: a denial might be older
- * than the domain, and other data might come from an interceptor of one address family.
+ * than the domain, and data without a referral might come from an interceptor of one address family.
  */
 async function askServers(at: FoundZone, target: string, check: DnsCheck) {
   const { zone, registry } = at

@@ -73,7 +73,6 @@ export interface ServerObservation extends TxtObservation {
   readonly nsSet: readonly string[]
 }
 
-/** Result of the queries to one recursive resolver. */
 export interface ResolverObservation extends TxtObservation {
   readonly resolver: Resolver
   /** Whether DNSSEC validation fails at the resolver: SERVFAIL, but data if checking is disabled (CD bit). */
@@ -182,7 +181,6 @@ type ZoneNotFound = {
   | { readonly kind: 'lost'; readonly replies: readonly string[] }
 )
 
-/** Result of the search for the zone that holds a name. */
 export type ZoneLocation = FoundZone | ZoneNotFound
 
 /** Everything that one check has observed; the findings are derived from it alone. */
@@ -191,7 +189,6 @@ export interface Observations {
   readonly name: string
   /** Expected TXT value, untruncated; null if none is expected. */
   readonly expected: string | null
-  /** Whether a user typed the expected value, which might therefore be truncated. */
   readonly isGiven: boolean
   readonly location: ZoneLocation
   /** Name servers, one entry for each host and address. Empty unless the zone was found. */
@@ -212,10 +209,6 @@ export interface Observations {
   readonly otherNames: TxtAtOtherNames | null
   /** State of the zone's DNSSEC records; null if unknown. */
   readonly dnssec: DnssecObservation | null
-  /**
-   * Whether all TTLs that earlier checks reported have passed, so that caching doesn't explain a resolver with outdated data
-   * anymore.
-   */
   readonly isOverdue: boolean
   /** Whether the check reached its limit of queries, so that some servers weren't queried. */
   readonly limitReached: boolean
@@ -261,8 +254,8 @@ export function detectInterception(seen: Pick<Observations, 'servers' | 'locatio
  */
 export function mayBeLocalZone({ zone, path, registry }: FoundZone, servers: readonly ServerObservation[]) {
   if (servers.length > 0 && servers.every(({ address }) => isPrivateAddress(address))) return true
-  // No registry needs to respond for a private top-level domain, or for a path from the root or from an authoritative server that
-  // the user chose as resolver.
+  // A registry's silence proves nothing below a private top-level domain, or if the search started at the root or at an
+  // authoritative server that the user chose as resolver.
   if (path[0]?.zone === '.' || findPublicSuffix(zone) === undefined) return false
   const { withRecord, withoutRecord } = groupByOutcome(servers)
   const isUnproven = registry.length + withRecord.length === 0 && withoutRecord.length > 0

@@ -13,7 +13,8 @@ const RESOLVER_MS = 5000
  * Queries a resolver for the TXT set of the name. If the resolver lacks the record although the name servers have it, also
  * queries its cached records of the zone: the NS set or, if DNSSEC validation fails, DS and DNSKEY.
  *
- * @param zone zone of the name; undefined if no name server has the record, so that there is nothing to compare
+ * @param zone zone of the name; undefined unless the name servers have the record, because their records are the ones to compare
+ *   with
  */
 export async function observeResolver(
   resolver: Resolver,

@@ -30,8 +30,8 @@ import {
 } from './words.ts'
 
 /**
- * Observations of a check whose zone was found, with the genuine name servers only, grouped by outcome. Resolvers are left out
- * unless a name server has the record.
+ * Observations of a check whose zone was found, with the name servers grouped by outcome. Intercepted servers are left out, and
+ * resolvers unless a name server has the record.
  */
 type ZoneState = Observations &
   ReturnType<typeof groupByOutcome> & {
@@ -48,7 +48,7 @@ type ZoneState = Observations &
  */
 export function diagnose(observations: Observations): CheckReport {
   const { name, expected, location, servers, resolvers } = observations
-  const isUnseen = ({ code }: Finding) => needsResolvers(observations) && NO_USABLE_SERVER.includes(code)
+  const isUnseen = ({ code }: Finding) => needsResolvers(observations) && NO_REPLY.includes(code)
   const found = fromServers(observations)
     .flatMap((one) => (isUnseen(one) ? fromResolvers(observations, one) : [one]))
     .toSorted((a, b) => verdictRankOf(a.code) - verdictRankOf(b.code))
@@ -109,12 +109,8 @@ function retryAfter(
   return ttl === null ? null : Math.min(MAX_WAIT_SECONDS, ttl)
 }
 
-/** Codes of the findings that no name server gave a usable response, so that only resolvers can show the record. */
-const NO_USABLE_SERVER: readonly FindingCode[] = [
-  'nameserver_unreachable',
-  'resolver_unreachable',
-  'dns_intercepted',
-]
+/** Codes of the findings which say that no name server gave a usable response, so that only resolvers can show the record. */
+const NO_REPLY: readonly FindingCode[] = ['nameserver_unreachable', 'resolver_unreachable', 'dns_intercepted']
 
 /**
  * Whether no name server gave a usable response, so that only resolvers can show the record. Always false if a name server
@@ -122,7 +118,7 @@ const NO_USABLE_SERVER: readonly FindingCode[] = [
  */
 export function needsResolvers(observations: Observations): boolean {
   const [first] = fromServers(observations)
-  return first !== undefined && NO_USABLE_SERVER.includes(first.code) && !observations.alias
+  return first !== undefined && NO_REPLY.includes(first.code) && !observations.alias
 }
 
 /**
@@ -237,11 +233,10 @@ const isValueTarget = (target: string): boolean => target.includes('=')
 function findMisplaced(state: ZoneState): Finding[] | undefined {
   const { expected, otherNames } = state
   const places = otherNames?.misplaced ?? []
-  // Faulty copies are found at wrong names only: names that are in use, such as the parent, have similar values of other
-  // services.
   const isFaulty = ({ values }: MisplacedRecord) => explainValues(expected ?? '', values, state.isGiven)
   const place =
     places.find(({ values }) => hasText(values, expected)) ??
+    // Look for faulty copies at wrong names only: names in use, such as the parent, have similar values of other services.
     places.find((one) => one.how !== 'used' && isFaulty(one) !== undefined)
   return place && explainMisplaced(state, place)
 }
@@ -300,7 +295,7 @@ function findSuspicions(state: ZoneState): Finding[] {
   return found.map((one) => ({ ...one, severity: 'warning' }))
 }
 
-/** Returns the part of a value up to the equals sign, included. */
+/** Returns the beginning of a value, up to and including the equals sign. */
 const prefixOf = (value: string): string => value.slice(0, value.indexOf('=') + 1)
 
 /**
@@ -309,8 +304,8 @@ const prefixOf = (value: string): string => value.slice(0, value.indexOf('=') + 
  */
 function findDisagreement(state: ZoneState): Finding {
   const { name, zone, parent, holder, withRecord, withoutRecord } = state
-  // Whether none of some servers is in the delegation, or none is in the NS set of the others. Such servers serve another zone of
-  // the same name, so waiting doesn't help.
+  // Whether the delegation, or the NS set of `others`, has none of the servers `some`: then these serve another zone of the same
+  // name, and waiting doesn't help.
   const areLeftOut = (some: readonly ServerObservation[], others: readonly ServerObservation[]) =>
     [parent, others.flatMap(({ nsSet }) => nsSet)].some(
       (hosts) => hosts.length > 0 && some.every(({ host }) => !hosts.includes(host)),

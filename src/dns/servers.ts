@@ -92,7 +92,7 @@ const NO_ANSWER: TxtObservation = {
   ...{ authoritative: false, ms: null },
 }
 
-/** Fields of a server that wasn't queried. */
+/** Observation of a server that wasn't queried; the caller adds host and address. */
 const NOT_ASKED: ServerReply = {
   ...NO_ANSWER,
   ...{ host: '', address: null, isSuspect: null, isResolver: false },
@@ -100,9 +100,9 @@ const NOT_ASKED: ServerReply = {
 }
 
 /**
- * Queries one server for the TXT set of the name and, if it responds, for the SOA record and NS set of the zone. If the server
- * lacks the value, and its NS set has no host of the delegation, it could be an interceptor with a zone of that name, or have an
- * old copy of the zone. Only an interceptor also answers for the registry's zone.
+ * Queries one server for the TXT set of the name and, if it responds, for the SOA record and NS set of the zone. A server that
+ * lacks the value, and whose NS set has no host of the delegation, has an old copy of the zone or is an interceptor with a zone
+ * of that name. So it is also queried for the registry's zone, which only an interceptor answers.
  */
 async function askServer(server: DnsServerAddress, { zone, hosts }: FoundZone, check: DnsCheck) {
   const { name, expected, cache, effects } = check
@@ -163,7 +163,6 @@ export function toTxtObservation(reply: QueryResult, name: string, expected: str
   }
 }
 
-/** Returns the outcome for a complete response. */
 function outcomeOf(rcode: string, values: readonly TxtValue[], expected: string | null): TxtOutcome {
   if (rcode === 'NXDOMAIN') return 'nxdomain'
   if (rcode === 'REFUSED') return 'refused'
@@ -213,7 +212,7 @@ async function followCnames(visited: readonly string[], check: DnsCheck): Promis
   const message = await awaitPreferred(answers, isGood)
   // Without a response, the chain certainly has no value only if no name server has an address.
   if (message === undefined) return nothing(known.every((addresses) => addresses?.length === 0))
-  // No response is usable. If they come from authoritative servers (no RA), resolvers find no value either.
+  // No usable response: if it came from an authoritative server (no RA), resolvers find no value either.
   if (!isGood(message)) return nothing(!message.ra)
   const { aliases, values, ttl } = readTxt(message, target)
   const isOver = values.length > 0 || aliases.length === 0

@@ -11,10 +11,9 @@ const MAX_KEPT = 1000
 const SILENT_AFTER = 3
 
 /** Cache that the checks of a run share: zones, addresses of name servers, and which servers are silent. */
-export type SharedCache = ReturnType<typeof createSharedCache>
+export type DnsCache = ReturnType<typeof createDnsCache>
 
-/** Creates an empty cache for a run or a single check. */
-export function createSharedCache(clock: Pick<Clock, 'monotonic'>) {
+export function createDnsCache(clock: Pick<Clock, 'monotonic'>) {
   const results = new Map<string, { readonly result: Promise<unknown>; readonly until: number }>()
   const silences = new Map<string, { count: number; until: number }>()
   const keyOf = ({ address, port }: DnsServerAddress) => `${address} ${port}`
@@ -23,8 +22,8 @@ export function createSharedCache(clock: Pick<Clock, 'monotonic'>) {
      * Returns the cached result for `key`, finished or still running, if its `load` began at most five minutes ago; otherwise
      * calls `load`.
      *
-     * @param isKept whether to cache a result; a rejected or refused result is forgotten, since the failure might be over at the
-     *   next attempt
+     * @param isKept whether to cache a result; a failure isn't, since it might be over at the next attempt. Errors of `load` are
+     *   never cached
      */
     memoize<T>(key: string, load: () => Promise<T>, isKept: (result: T) => boolean): Promise<T> {
       const known = results.get(key)
