@@ -4,7 +4,7 @@
 set -euo pipefail
 work=$RUNNER_TEMP/mailclaim
 mkdir -p "$work/bin"
-# An output, because the expression runner.temp and the variable RUNNER_TEMP differ in a container.
+# Pass the path as an output, because the expression runner.temp and the variable RUNNER_TEMP differ in a container.
 printf 'known=%s\n' "$work/domain-id" >>"$GITHUB_OUTPUT"
 version=$(sed -n 's/^  "version": "\(.*\)",$/\1/p' "$GITHUB_ACTION_PATH/package.json")
 

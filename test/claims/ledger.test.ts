@@ -59,7 +59,7 @@ test('the ledger finds a claim without opening the files of other claims', async
   const { io, files, directory } = await ledger()
   for (let at = 0; at < 20; at++)
     await saveClaim(claimOf({ name: `d${at}.example.com`, domain_id: `d${at}` }), io)
-  // Opening any claim file but that of d7 reports a damaged file.
+  // The files of all other claims are damaged, so opening one of them would be reported.
   for (const path of files().filter((file) => !file.includes('/d7.')))
     writeFileSync(join(directory, 'names', path), 'no claim')
   const damaged: string[] = []

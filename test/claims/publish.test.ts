@@ -11,7 +11,7 @@ import { createWorld, VALUE, type WorldOptions } from './world.ts'
 
 const record = { name: 'example.com', value: VALUE, ttl: 60 }
 
-/** Prepares a shell command as --publish does, in a world with these options. */
+/** Creates the function that runs a `--publish` command in a fake world. `OUTPUT` in the command stands for the path of a file. */
 async function publishing(command: string, options: WorldOptions = {}, timeoutMs?: number) {
   const { context } = createWorld({
     ...options,

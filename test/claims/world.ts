@@ -8,7 +8,7 @@ import { run } from '../run.ts'
 export const VALUE = 'prefix=token'
 const NOON = Date.UTC(2026, 10, 22, 12)
 
-/** The claim d1 of example.com. */
+/** Returns a claim of example.com as the service sends it; `more` replaces fields. */
 export const claimOf = (more: object = {}) => ({
   object: 'domain_claim',
   id: 'c1',

@@ -13,7 +13,7 @@ async function untilWritten(world: World, name: string): Promise<void> {
   while (!existsSync(join(world.home, name))) await new Promise((resolve) => setTimeout(resolve, 20))
 }
 
-/** Whether a process is running. A zombie, which has exited but wasn't waited for, isn't. */
+/** Whether a process is running; false for a zombie, which has exited but wasn't waited for. */
 function isRunning(pid: number): boolean {
   try {
     return readFileSync(`/proc/${pid}/stat`, 'utf8').split(' ')[2] !== 'Z'

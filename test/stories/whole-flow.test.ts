@@ -68,7 +68,7 @@ describe.runIf(needs('posix'))('signing in without a browser on this machine', (
     return response.headers.get('location') ?? expect.fail(`no redirect: ${response.status}`)
   }
 
-  /** Returns the callback URL with another state, as one of another login has. */
+  /** Returns the callback URL with another `state`, as if it belonged to another login. */
   function ofAnother(address: string): string {
     const url = new URL(address)
     url.searchParams.set('state', 'x')

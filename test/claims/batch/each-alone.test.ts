@@ -10,7 +10,7 @@ import { run } from '../../run.ts'
 
 const NOON = Date.UTC(2026, 10, 22, 12)
 
-/** Claims as the service stores them, by their state. */
+/** Fields of the service's claim in each state; `gone` is a claim that the service no longer has. */
 const CLAIMS = {
   pending: { status: 'pending' },
   verified: { status: 'verified' },
@@ -26,7 +26,7 @@ const CLAIMS = {
 } as const
 type ClaimState = keyof typeof CLAIMS
 
-/** Error responses of the service that replace its answer about a domain. */
+/** Error response of the service to one kind of request about a domain. */
 const TROUBLES = {
   none: undefined,
   conflict: { on: 'verify', status: 409, name: 'conflict', message: 'Verification is running' },
@@ -63,7 +63,7 @@ const nameOf = (index: number) => `d${index}.com`
 const idOf = (index: number) => `id-${index}`
 const indexIn = (text: string) => Number(/\d+/.exec(text)?.[0])
 
-/** Creates a machine that knows some of the claims, with DNS and a service in the states of these domains. */
+/** Creates a machine with DNS and a service in the states of these domains. Its ledger has the known claims among `seen`. */
 async function createWorld(domains: readonly Domain[], seen = [...domains.keys()]) {
   const clock = { ...createFakeClock(), ...createVirtualClock() }
   const virtual = clock.now
@@ -224,7 +224,7 @@ test.each(COMMANDS.map((words) => [words.join(' '), words] as const))(
         const second = await world.run(line)
         for (const [index, { isKnown, claim }] of domains.entries())
           if (isKnown && claim === 'superseded') expect(world.creations).not.toContain(nameOf(index))
-        // A completed claim stays completed.
+        // If all claims are completed, a repeated run succeeds too.
         if (first.code === 0 && line.includes('--timeout')) expect(second.code, second.stderr).toBe(0)
       }),
       RUNS,

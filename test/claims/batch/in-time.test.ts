@@ -13,7 +13,7 @@ const domains = Array.from({ length: DOMAINS }, (_, n) => `d${n}.com`)
 const isSilent = (n: number) => n % 100 < 7
 const addressOf = (n: number) => `198.51.${Math.floor(n / 200)}.${(n % 200) + 1}`
 
-/** Creates a world of many domains whose records are missing. */
+/** Creates a world of 200 domains without the TXT record, and a file that lists them. */
 function createDomains(respond: Parameters<typeof createWorld>[0] = {}) {
   const com = { apex: 'com', servers: { 'a.registry.com': ['192.0.2.1'] } }
   const answers = domains.map((apex, n) =>
