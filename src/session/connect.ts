@@ -5,10 +5,10 @@ import { findCredentialWithoutRenewal, getCredential, renewCredential } from './
 import { notSignedInError } from './messages.ts'
 
 /**
- * Creates a client of the service that authenticates as the current profile. Concurrent requests share one read of the credential
- * and one renewal; an API key is read once.
+ * Creates a client of the service that sends the current profile's credential; sends nothing yet. Concurrent requests share one
+ * read of the credential and one renewal.
  *
- * @param renews false to use only an API key or a valid access token; if there is neither, requests end with exit 4
+ * @param renews false to use only an API key or a valid access token; without either, requests fail with exit 4
  * @throws CliError exit 3 without a usable base URL
  */
 export function connect(io: Io, { renews = true }: { readonly renews?: boolean } = {}): ServiceClient {

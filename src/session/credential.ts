@@ -13,18 +13,18 @@ import {
   type Session,
 } from './session-file.ts'
 
-/** Result instead of a credential: no stored access token is valid for long enough, so that a renewal is needed. */
+/** Result in place of a credential: a renewal is needed. */
 interface Outdated {
   readonly kind: 'outdated'
-  /** The stored access token, which isn't valid for long enough; undefined if none is stored. */
+  /** The stored access token, which expires too soon; undefined if none is stored. */
   readonly value: string | undefined
 }
 
 /**
- * Returns the credential of a command: the API key of the environment, else the stored key or access token, renewed if necessary.
- * Scripts call this often, so the code of a renewal and of the keychain is loaded only if used.
+ * Returns the credential for a request: the API key in the environment, else the stored API key, else the access token, renewed
+ * if necessary. The code of renewals and keychains is loaded only if used, since scripts call this often.
  *
- * @param minLifetime as in `RenewOptions`
+ * @param minLifetime seconds, as in `RenewOptions`
  * @throws CliError `credential_refused`, exit 4; as `renewLocalSession` and `renewSharedSession`
  */
 export async function getCredential(io: Io, minLifetime = 0): Promise<Credential> {
@@ -32,20 +32,20 @@ export async function getCredential(io: Io, minLifetime = 0): Promise<Credential
   return found.kind === 'outdated' ? renewCredential(io, { outdated: found.value, minLifetime }) : found
 }
 
-/** Returns the credential of a command, or `Outdated` if a renewal is needed. @throws CliError as `getCredential` */
+/** Returns the same credential as `getCredential`, or `Outdated` instead of renewing. @throws CliError as `getCredential` */
 export async function findCredentialWithoutRenewal(io: Io, minLifetime = 0): Promise<Credential | Outdated> {
   const fromEnvironment = readEnvironmentApiKey(io)
   if (fromEnvironment !== undefined) return fromEnvironment
   const files = profileFiles(io, io.settings.profile.value)
   if (usesSharedStore(io.settings)) {
     const { listPendingFiles, readCachedSession } = await import('./shared/local.ts')
-    // Use a valid access token of this machine without asking etcd, so that most commands make no request to etcd. A sign-out or a
-    // new sign-in on another machine is noticed at the next renewal.
+    // Use a valid access token of this machine without asking etcd, so that few commands send etcd a request. This machine
+    // notices a sign-out or sign-in on another at its next renewal.
     const found = credentialOf(io, readCachedSession(files), minLifetime)
     if (found.kind === 'outdated' || listPendingFiles(files).length === 0) return found
     const { BEST_EFFORT_ETCD_TIMEOUT_MS, openSharedStore, deliverAndRead } = await import('./shared/store.ts')
-    // A pending file holds an outcome that an earlier command couldn't deliver to etcd, where other machines wait for the outcome.
-    // So try to deliver it now; if that fails, continue with the valid access token.
+    // A pending file holds an outcome that other machines wait for in etcd. Try to deliver the outcome now; if that fails,
+    // the access token is still valid.
     try {
       await deliverAndRead(openSharedStore(io, BEST_EFFORT_ETCD_TIMEOUT_MS))
     } catch {
@@ -70,10 +70,10 @@ function credentialOf(io: Io, session: Session | undefined, minLifetime: number)
 }
 
 /**
- * Returns a new access token narrowed to a scope (RFC 6749 section 6). The session doesn't store it, so later commands keep the
- * full scope.
+ * Requests an access token narrowed to a scope (RFC 6749 section 6). The session doesn't store the token, so later commands
+ * keep the full scope.
  *
- * @throws CliError as `renewLocalSession` and `renewSharedSession`; `usage`, exit 2, with an API key
+ * @throws CliError `usage`, exit 2, with an API key; as `renewLocalSession` and `renewSharedSession`
  */
 export async function requestNarrowedCredential(io: Io, scope: string): Promise<Credential> {
   if (readEnvironmentApiKey(io) !== undefined)
@@ -82,7 +82,7 @@ export async function requestNarrowedCredential(io: Io, scope: string): Promise<
 }
 
 /**
- * Renews the access token of the profile, whose session is on this machine or in etcd.
+ * Renews the access token of the current profile, on this machine or in etcd.
  *
  * @throws CliError as `renewLocalSession` and `renewSharedSession`
  */
@@ -93,7 +93,7 @@ export async function renewCredential(io: Io, options: RenewOptions): Promise<Cr
   return asCredential(io, await renew(io, options))
 }
 
-/** Patterns of common pasting mistakes, each with the reason why the text can't be an API key. */
+/** Patterns of texts that can't be an API key, mostly pasting mistakes, each with the reason. */
 const KEY_MISTAKES: readonly (readonly [pattern: RegExp, why: string])[] = [
   [/^$/, 'it is empty'],
   [/[\0\ufffd]/, 'it is in UTF-16 or the like, not in UTF-8'],
@@ -105,18 +105,18 @@ const KEY_MISTAKES: readonly (readonly [pattern: RegExp, why: string])[] = [
   [/[^\x21-\x7e]/, "it isn't one line of printable ASCII without spaces"],
 ]
 
-/** Returns the reason why a text can't be an API key, without quoting the text; undefined if it can. */
+/** Returns why a text can't be an API key, without quoting the text; undefined if it can. */
 export function findApiKeyMistake(text: string): string | undefined {
   return KEY_MISTAKES.find(([pattern]) => pattern.test(text))?.[1]
 }
 
 /**
- * Returns the API key of `MAILCLAIM_API_KEY`; undefined if the variable is unset.
+ * Reads the API key in `MAILCLAIM_API_KEY`; undefined if the variable is unset.
  *
- * @throws CliError `credential_refused`, exit 4, if its value can't be a key
+ * @throws CliError `credential_refused`, exit 4, if the value can't be a key
  */
 export function readEnvironmentApiKey({ environment }: Pick<Io, 'environment'>): Credential | undefined {
-  // Trim, because a secret that a shell read from a file often ends with a line break.
+  // Trim, because a secret read from a file by a shell may end with a line break.
   const value = environment.apiKey?.trim()
   if (value === undefined) return undefined
   const mistake = findApiKeyMistake(value)

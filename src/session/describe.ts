@@ -11,15 +11,15 @@ import { findNewestToken, readKeychainItem } from './secret.ts'
 import { isFresh, type ProfileFiles, profileFiles, requireSameService, type Session } from './session-file.ts'
 
 /**
- * Reason why no credential can be used. `interrupted`: the refresh token may have been sent. `ended`: the service refused the
- * session. `elsewhere`: the session belongs to another profile, service or client. `unusable`: the session's file or the key in the
- * environment is invalid. `store_unavailable`: the keychain or etcd doesn't return the secret, or the stored secret is of another
- * sign-in or too old.
+ * Reason why no credential can be used. `interrupted`: the refresh token may have been sent. `ended`: by the service, or by a
+ * sign-out in etcd. `elsewhere`: the session belongs to another profile, service or client. `unusable`: the session file or the
+ * key in the environment is invalid. `store_unavailable`: the keychain or etcd didn't return the secret, or returned an older
+ * one.
  */
-type Trouble = 'none' | 'interrupted' | 'ended' | 'elsewhere' | 'unusable' | 'store_unavailable'
+type CredentialTrouble = 'none' | 'interrupted' | 'ended' | 'elsewhere' | 'unusable' | 'store_unavailable'
 
-/** Trouble by error code; `store_unavailable` for every other code. */
-const TROUBLES: Partial<Record<ErrorCode, Trouble>> = {
+/** State for each error code; `store_unavailable` for every other code. */
+const STATES: Partial<Record<ErrorCode, CredentialTrouble>> = {
   not_signed_in: 'none',
   refresh_interrupted: 'interrupted',
   session_over: 'ended',
@@ -29,24 +29,23 @@ const TROUBLES: Partial<Record<ErrorCode, Trouble>> = {
 }
 
 /**
- * `active`: the credential can be used. `needs_refresh`: the next command renews the access token. `refreshing`: another process is
- * renewing the access token, or a login holds the lock to store a new session.
+ * `active`: the credential can be used. `needs_refresh`: the next command renews the access token. `refreshing`: another
+ * process is renewing it, or a login is storing a new session.
  */
-export type CredentialState = 'active' | 'needs_refresh' | 'refreshing' | Trouble
+export type CredentialState = 'active' | 'needs_refresh' | 'refreshing' | CredentialTrouble
 
-/** State of the credential that commands would use, without the secret. */
+/** The credential that commands would use, without its secret. */
 export interface CredentialDescription {
   readonly state: CredentialState
-  /** Kind of the credential that commands would use; null if none was found. */
+  /** Source of the credential; null if none was found. */
   readonly inForce: 'MAILCLAIM_API_KEY' | 'stored API key' | 'session' | null
-  /** Reason why the credential can't be used; undefined if it can. */
   readonly problem?: CliError
   readonly session?: Session
 }
 
 /**
- * Describes the credential of the profile. Reads the secret from its store, with the store's time limits; sends nothing over the
- * network except to etcd.
+ * Describes the credential that commands of the current profile would use. Reads the secret from its store, but doesn't ask the
+ * service.
  *
  * @throws CliError exit 2 or 3 if a setting is unusable or the profile is unknown
  */
@@ -71,14 +70,14 @@ export async function describeCredential(
     return { ...known, state: await stateOf(io, files, session) }
   } catch (error) {
     if (error instanceof CliError && (error.exit === Exit.notSignedIn || error.exit === Exit.unavailable))
-      return { ...known, state: TROUBLES[error.code] ?? 'store_unavailable', problem: error }
+      return { ...known, state: STATES[error.code] ?? 'store_unavailable', problem: error }
     throw error
   }
 }
 
 /**
- * Refuses an expired access token in `MAILCLAIM_API_KEY`: unlike an API key, an access token from another machine (`auth token`)
- * says when it expires.
+ * Refuses an expired access token in `MAILCLAIM_API_KEY`: the variable may hold a token of `auth token` from another machine,
+ * whose expiry can be read (JWT).
  *
  * @throws CliError `credential_refused`, exit 4
  */
@@ -99,8 +98,8 @@ async function stateOf(io: Io, files: ProfileFiles, session: Session): Promise<C
     const { interruption } = findNewestToken(files, session, answer)
     if (interruption !== undefined) throw interruption
   } catch (error) {
-    // A renewal or login of another process looks like an interrupted renewal until the new token is stored. So report `refreshing`
-    // while the lock is held; if the session has changed since it was read, describe the new one.
+    // While another process renews or signs in, its unfinished note file or keychain item looks like an interruption. So
+    // report `refreshing` while the lock is held, and start over if the session has changed since.
     if (await isLocked(files.lock, files.disk)) return 'refreshing'
     const { session: now } = readSessionOrThrow(io, files)
     if (now.id === id && now.generation === generation) throw error

@@ -8,7 +8,7 @@ export function signInHint(profile: string): string {
 /**
  * Returns the error for a profile without a session.
  *
- * @param others profiles that have a session, for the hint
+ * @param others profiles with a session, for the hint
  * @param why a further cause, appended to the message
  */
 export function notSignedInError(profile: string, others: readonly string[] = [], why = ''): CliError {
@@ -19,7 +19,7 @@ export function notSignedInError(profile: string, others: readonly string[] = []
   return new CliError('not_signed_in', `profile ${profile} is not signed in${why}`, { hint })
 }
 
-/** Returns the error for a refresh token that may have been sent without a known outcome. @param why the known part of the cause */
+/** Returns the error for a refresh token that may have been sent, with unknown outcome. @param why cause, for the message */
 export function refreshInterruptedError(profile: string, why = 'the last renewal was interrupted'): CliError {
   const message = `the refresh token of profile ${profile} may have been sent: ${why}`
   const hint = `see docs/token-safety.md#after-an-interrupted-renewal, or ${signInHint(profile)}`
@@ -27,8 +27,8 @@ export function refreshInterruptedError(profile: string, why = 'the last renewal
 }
 
 /**
- * Returns the error for a renewal that ended between creating its note and sending the token. `--retry-interrupted` is required,
- * because a plain command can't tell the ended renewal from one that is about to send.
+ * Returns the error for a renewal that ended between creating its note file and sending the token. Only `--retry-interrupted`
+ * may continue, because a plain command can't tell this from a renewal that is about to send.
  */
 export function unsentTokenError(profile: string): CliError {
   const message = `the last renewal of profile ${profile} was cut off before it sent the refresh token`
@@ -36,14 +36,14 @@ export function unsentTokenError(profile: string): CliError {
   return new CliError('refresh_interrupted', message, { hint })
 }
 
-/** Returns the error for a session that the service no longer accepts. @param why the service's description */
+/** Returns the error for a session that has ended. @param why reason of the service or the sign-out, if there is one */
 export function sessionOverError(profile: string, why: string | null | undefined): CliError {
   const message = `the session of profile ${profile} is over: ${why ?? 'the service refused its refresh token'}`
   const hint = `if this machine was copied or restored, see docs/token-safety.md; ${signInHint(profile)}`
   return new CliError('session_over', message, { hint })
 }
 
-/** Returns the error for a rotated refresh token whose successor couldn't be stored on this machine. */
+/** Returns the error for a new refresh token that couldn't be stored; the one before is already used. */
 export function tokenLostError(
   profile: string,
   why = 'something removed its file',
@@ -53,7 +53,7 @@ export function tokenLostError(
   return new CliError('refresh_token_lost', message, { hint: signInHint(profile), cause })
 }
 
-/** Returns the error for settings that name another service or client than the session was issued for. */
+/** Returns the error for settings that name another service or client than the session's. */
 export function serviceMismatchError(
   what: 'service' | 'client',
   own: string,

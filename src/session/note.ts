@@ -6,16 +6,18 @@ import { tokenLostError } from './messages.ts'
 import { decodeSession, findSession, type ProfileFiles, SESSION_BYTES, type Session } from './session-file.ts'
 
 /**
- * Returns the file name of a refresh token's note. A note says that its token may have been sent, and reserves the disk space in
- * which the next session will be stored.
+ * Returns the name of a refresh token's note file. The file says that the token may have been sent, and reserves the disk space
+ * for the next session. Generation 0 reserves the space for a login.
  */
 export function noteFileName({ id, generation }: Pick<Session, 'id' | 'generation'>): string {
   return `next.${id}.${generation}`
 }
 
 /**
- * Reads a note: the next session if its text is complete. `unsent`: the note is shorter than the space that is written and flushed
- * before its token is sent, so the token wasn't sent. `incomplete`: the token may have been sent. `absent`: there is no such file.
+ * Reads a note file.
+ *
+ * @returns the next session if the text is complete; `unsent` if the file is shorter than the space that is written and flushed
+ *   before its token is sent; `incomplete` if the token may have been sent; `absent` if there is no such file
  */
 export function readNoteFile(
   { disk, directory }: ProfileFiles,
@@ -31,25 +33,25 @@ export function readNoteFile(
 }
 
 /**
- * Whether a note holds a complete next session, so that the note may replace `session.json`. A next session without its refresh
- * token is complete only if the session has ended: otherwise the token may be in no store.
+ * Whether the content of a note file is a complete session, which may replace `session.json`. A session without refresh token
+ * is complete only if it has ended: otherwise the token may be in no store.
  */
 export function isCompleteSession(next: ReturnType<typeof readNoteFile> | undefined): next is Session {
   return typeof next === 'object' && (next.refreshToken !== undefined || next.ended !== undefined)
 }
 
-/** Returns the file names of all notes of a profile. @throws CliError `cannot_write`, exit 1 */
+/** Lists the names of a profile's note files. @throws CliError `cannot_write`, exit 1, if the directory can't be read */
 export function listNoteFiles({ disk, directory }: ProfileFiles): string[] {
   return disk.names(directory).filter((name) => name.startsWith('next.'))
 }
 
 /**
- * Creates a note, writes spaces into it and flushes file and directory, so that storing the next session needs no new disk space.
- * If several processes create the same note at the same time, one succeeds (O_EXCL).
+ * Creates a note file or pending file, fills it with spaces and flushes file and directory, so that the text to come needs no
+ * disk space. The creation is exclusive (O_EXCL): of several processes, one succeeds.
  *
- * @param mode `retry` opens the existing note of an earlier use of the token
- * @throws CliError `session_busy`, exit 7, if the note exists or, with `retry`, no longer exists; `cannot_write`, exit 1, after
- *   removing a note created by this call
+ * @param mode `retry` opens the note file that an earlier use of the token has left, instead of creating it
+ * @throws CliError `session_busy`, exit 7, if the file exists or, with `retry`, is gone; `cannot_write`, exit 1, after removing
+ *   a file created by this call
  */
 export function reserveFile(
   { disk, directory, profile }: ProfileFiles,
@@ -73,12 +75,12 @@ export function reserveFile(
   }
   const reservation = {
     path,
-    /** Writes a text over the reserved space and flushes the file. @throws the system error of the second attempt */
+    /** Writes a text and flushes the file; on an error, once more. @throws the system error of the second attempt */
     fill(text: string) {
       try {
         put(text)
       } catch {
-        // This process has the only copy of the new refresh token, so retry once before the token is lost.
+        // The text holds the only copy of a new refresh token: one more attempt may save it.
         put(text)
       }
     },
@@ -86,7 +88,7 @@ export function reserveFile(
       if (isOpen) disk.close(fd)
       isOpen = false
     },
-    /** Closes the file; removes the file only if this process created it. @returns the error if removing failed */
+    /** Closes the file, and removes it unless opened with `retry`. @returns the error if removing failed */
     discard(): Error | undefined {
       reservation.close()
       return isOwn ? catchError(() => void removeFileDurably(path, disk)) : undefined
@@ -102,36 +104,39 @@ export function reserveFile(
   }
 }
 
-/** An open file whose disk space is reserved for a text to come. */
+/** An open note file or pending file, with disk space for the text to come. */
 export type ReservedFile = ReturnType<typeof reserveFile>
 
-/** Returns the error for a session that other processes changed in every pass of a renewal, so that no pass could finish. */
+/**
+ * Returns the error for a session that another process changed during a renewal. A user sees it only if the session changed in
+ * every pass.
+ */
 export function sessionChangedError(profile: string): CliError {
   const message = `the session of profile ${profile} keeps changing`
   return new CliError('session_busy', message, { hint: 'run this command again' })
 }
 
 /**
- * Renames a complete note over `session.json`: one step stores the next session and removes the note. Then removes the notes of the
- * sign-in's earlier tokens, which the service has already rotated.
+ * Renames a complete note file to `session.json`, which in one step stores the next session and removes the note file. Then
+ * removes the note files of earlier tokens of the sign-in.
  *
- * @throws CliError `refresh_token_lost`, exit 4, if the note is gone; `cannot_write`, exit 1, if the rename failed: the next
- *   command repeats it
+ * @throws CliError `refresh_token_lost`, exit 4, if the note file is gone; `cannot_write`, exit 1, if the rename failed: the
+ *   next command repeats it
  */
 export function replaceSession(files: ProfileFiles, path: string, { id, generation }: Session): void {
   const { disk, directory } = files
   try {
     disk.rename(path, files.session)
   } catch (error) {
-    // The session may be stored despite the error: another process renamed the same note, or the file system reported an error
-    // after renaming. So compare the stored generation.
+    // Compare the stored generation, since the session may be stored despite the error: another process renamed the same
+    // note file, or the file system reported an error after renaming.
     const now = findSession(files)
     const isStored = now?.id === id && now.generation >= generation
     if (!isStored)
       throw errnoCode(error) === 'ENOENT' ? tokenLostError(files.profile) : writeError(files.session, error)
   }
-  // Remove the earlier notes only after flushing the directory: otherwise a power loss could bring back the former `session.json`
-  // without its note, and its used token would be sent again.
+  // Flush the directory before removing earlier note files: otherwise a power loss could bring back the former `session.json`
+  // without its note file, and its used token would be sent again.
   catchError(() => {
     disk.syncDirectory(directory)
     for (const name of listNoteFiles(files)) {
@@ -143,10 +148,10 @@ export function replaceSession(files: ProfileFiles, path: string, { id, generati
 }
 
 /**
- * Stores the next session from a complete note of an earlier process. Flushes the note first, because its text may have reached
- * only the page cache, and a power loss after the rename would lose the text.
+ * Stores the next session from the complete note file of an earlier process. Flushes the file before renaming it, because its
+ * text may be in the page cache only: a power loss could leave an empty `session.json`.
  *
- * @throws CliError `cannot_write`, exit 1
+ * @throws CliError `cannot_write`, exit 1; as `replaceSession`
  */
 export function storeSessionFromNote(files: ProfileFiles, name: string, session: Session): void {
   const { disk, directory } = files

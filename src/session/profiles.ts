@@ -9,7 +9,7 @@ import { notSignedInError } from './messages.ts'
 import { type ProfileFiles, profilesDirectory, readSession } from './session-file.ts'
 
 /**
- * Returns the names of the profiles with any file except the lock: each other file, such as a session or a note, may hold a secret.
+ * Lists the profiles that have any file except the lock, since each may hold a secret: a session, a note file, a pending file.
  */
 export function listProfilesWithSecrets(context: Pick<Context, 'directories'>): string[] {
   return profilesWith(context, (name) => name !== 'lock').sort()
@@ -24,7 +24,7 @@ function profilesWith(context: Pick<Context, 'directories'>, counts: (name: stri
 
 const isSession = (file: string): boolean => file === 'session.json'
 
-/** Returns the names of the profiles that have a session, a setting or remembered claims, and of the default profile. */
+/** Lists the profiles that have a session, a setting or stored claims, and the default profile. */
 export function listKnownProfiles(
   context: Pick<Context, 'directories'>,
   { config }: Pick<Settings, 'config'>,
@@ -37,7 +37,7 @@ export function listKnownProfiles(
   return [...new Set([DEFAULT_PROFILE, ...withSetting, ...withSession, ...withClaims])].sort()
 }
 
-/** Refuses a profile without a session, setting or claim, since its name may be mistyped. @throws CliError `usage`, exit 2 */
+/** Refuses a profile that isn't known, since its name may be mistyped. @throws CliError `usage`, exit 2 */
 export function requireKnownProfile(
   profile: string,
   context: Pick<Context, 'directories'>,
@@ -51,7 +51,7 @@ export function requireKnownProfile(
 /**
  * Reads the session of a profile on this machine.
  *
- * @throws CliError `not_signed_in`, exit 4; as `requireKnownProfile`; as `readSession`
+ * @throws CliError `not_signed_in`, exit 4; as `requireKnownProfile` and `readSession`
  */
 export function readSessionOrThrow(io: Io, files: ProfileFiles) {
   const found = readSession(files)

@@ -38,15 +38,17 @@ import {
   type Session,
 } from './session-file.ts'
 
-/** State of one command's renewal during a pass; a renewal may take several passes. */
+/**
+ * One pass of a renewal: one run of steps 2 to 6 of docs/token-safety.md. A renewal repeats passes while another one can help.
+ */
 export interface RenewalPass {
   readonly io: Io
   readonly options: RenewOptions
   /**
-   * Starts the part of a pass that Ctrl-C can't cut short: a signal takes effect when the pass ends. Called before the note is
-   * created.
+   * Defers Ctrl-C to the end of the pass, so that no response is lost. Called before the first trace of the pass: the note
+   * file on this machine, or the marker in etcd.
    *
-   * @throws the abort reason if the command was interrupted before
+   * @throws the abort reason if Ctrl-C was pressed before
    */
   commit(): void
 }
@@ -55,40 +57,40 @@ export interface RenewalPass {
 export type RenewalPassResult =
   | { readonly kind: 'done'; readonly token: AccessToken }
   /**
-   * The session changed during the pass: another process changed it, or this pass stored the next session from the note of an
-   * earlier process. Start again by reading the session.
+   * The session changed during the pass, or the pass has stored the session that an earlier process left in its note file.
+   * The next pass reads the session again.
    */
   | { readonly kind: 'changed' }
-  /** Another machine is renewing the access token: poll again, without a limit on the number of passes. */
+  /** Another machine is renewing the session in etcd: read etcd again. The number of these passes has no limit. */
   | { readonly kind: 'waited' }
-  /** The refresh token is unused, and the same pass may succeed after a delay. */
+  /** The refresh token is unused, and a pass after a delay may succeed. */
   | { readonly kind: 'retry'; readonly error: CliError }
 
-/** Milliseconds for which a temporary refusal, such as status 429, is retried. */
+/** Milliseconds for which a temporary failure, such as status 429 or an unreachable service, is retried. */
 const RETRY_LIMIT_MS = 30_000
-/** Milliseconds that the holder of the lock may need to write the session and to call its keychain. */
+/** Milliseconds that storing a new session may take, keychain included; part of the timeout of the lock. */
 const STORE_LIMIT_MS = 15_000
-/** Maximum number of attempts to connect to an unreachable service. */
+/** Maximum number of requests of a renewal to a service that can't be reached. */
 const MAX_CONNECT_TRIES = 3
-/** Maximum number of reads of the session in one renewal: the first, and one after each pass that ended with `changed`. */
-const MAX_READS = 10
+/** Maximum number of passes in which a renewal finds its session changed; the last of them ends the renewal. */
+const MAX_CHANGES = 10
 
 /**
- * Renews the access token of a profile whose session is on this machine, by steps 2 to 6 of docs/token-safety.md. Step 1, using an
- * access token that is still valid, is the caller's.
+ * Renews the access token of a session that is stored on this machine: steps 2 to 6 of docs/token-safety.md. The caller has
+ * done step 1: there is no valid access token, or the caller wants a new one.
  *
- * @returns the new access token, or the one that another process stored during the wait for the lock
+ * @returns the new access token, or one that another process stored while this one waited for the lock
  * @throws CliError `not_signed_in`, `refresh_interrupted`, `refresh_token_lost`, `session_over`, `session_elsewhere`,
- *   `store_unavailable` or `file_unusable`, exit 4; `session_busy`, exit 7; `cannot_write`, exit 1; or the service's refusal
- *   (section 7.1 of the interface), exit 6 or 7
+ *   `store_unavailable` or `file_unusable`, exit 4; `usage`, exit 2, for an API key or an unknown profile; `session_busy`, exit
+ *   7; `cannot_write`, exit 1; the service's refusal, exit 6 or 7
  */
 export async function renewLocalSession(
   io: Io,
   options: RenewOptions,
   files: ProfileFiles = profileFiles(io, io.settings.profile.value),
 ): Promise<AccessToken> {
-  // Check for a session before locking: without the profile's directory, creating the lock file would fail, and that error would
-  // hide that nobody is signed in.
+  // Check for a session before locking: a profile without one has no directory, so creating the lock file would fail and hide
+  // that nobody is signed in.
   readSessionOrThrow(io, files)
   const meanwhile = () => findReusableToken(findSession(files), io, options)
   return withLock(files.lock, io, { ...sessionLockOptions(io, files), meanwhile }, () =>
@@ -96,12 +98,13 @@ export async function renewLocalSession(
   )
 }
 
-/** Performs steps 2 to 6 of a renewal once, while the lock is held. */
+/** Performs steps 2 to 6 of docs/token-safety.md once. The caller holds the session's lock. */
 async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<RenewalPassResult> {
   const { io, options } = pass
   const { profile } = files
 
-  // Step 2: read the session, after storing a complete next session that an earlier process left in its note.
+  // Step 2: read the session. If an earlier process left the next session complete in its note file, store that session and
+  // start a new pass.
   const { session, text } = readSessionOrThrow(io, files)
   const { id } = session
   const finished = await recoverNext(pass, files, { id, generation: session.generation + 1 })
@@ -118,17 +121,17 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
   const ahead = isAhead ? await recoverNext(pass, files, item, 'its secret is in the keychain') : undefined
   if (ahead !== undefined) return ahead
 
-  // Step 3: take the newest refresh token, unless its last use has no known outcome.
+  // Step 3: choose the newest refresh token. If a note file says that the token may have been sent, only
+  // `--retry-interrupted` sends it again.
   const { value, generation, interruption } = findNewestToken(files, session, reading)
   if (interruption !== undefined && !options.retryInterrupted) throw interruption
   const name = noteFileName({ id, generation })
-  // A note shorter than its reserved space proves that its token wasn't sent yet, so a retry replaces the note. A plain renewal
-  // must not, and has thrown above: if the lock file was deleted, the process that created the note may be about to send.
+  // A note file shorter than its reserved space proves that its token wasn't sent, so a retry replaces the file. A plain
+  // renewal has thrown above: if the lock file was deleted, another process may be about to send the token.
   const isUnsent = interruption !== undefined && readNoteFile(files, name) === 'unsent'
   if (isUnsent) removeFileDurably(join(files.directory, name), files.disk)
   const isNoted = interruption !== undefined && !isUnsent
-  // Whether `session.json` still has the text that was read in step 2. Generations aren't compared, since those of two sign-ins are
-  // unrelated.
+  // Whether `session.json` still has the text read in step 2. Generations can't tell: those of two sign-ins are unrelated.
   const isUnchanged = () => {
     try {
       return files.disk.read(files.session) === text
@@ -137,7 +140,7 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
     }
   }
 
-  // Steps 4 and 5: connect, create the note, compare the session with the first read, and send the refresh token.
+  // Steps 4 and 5: connect, create the note file, check that `session.json` is unchanged, and send the refresh token.
   const sent = await reserveAndSendToken(pass, session, value, () => {
     pass.commit()
     const made = reserveFile(files, name, isNoted ? 'retry' : 'new')
@@ -146,12 +149,13 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
     throw sessionChangedError(profile)
   })
   try {
-    // Step 6: store, discard or keep, depending on what the response proves.
+    // Step 6: act on what the response proves. After an unknown outcome, the note file stays, so that no process sends the
+    // token again.
     if (sent.kind === 'unknown') throw refreshInterruptedError(profile, sent.why)
     if (sent.kind === 'unused') {
       if (sent.reserved === undefined) return finishUnusedPass(sent)
       discardNote(files, sent.reserved, sent.error)
-      // A refused retry proves nothing about the earlier use of the token, so the outcome is still unknown.
+      // The service refused this retry, but may have accepted the token before: its outcome stays unknown.
       if (isNoted) throw refreshInterruptedError(profile, sent.error.message)
       return finishUnusedPass(sent)
     }
@@ -161,14 +165,15 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
     const current = rereadSession(files, session)
     if (current !== 'directory_gone') {
       if (current?.id !== id) {
-        // Discard the response: storing it would overwrite the session of a newer sign-in, or undo a sign-out.
+        // Discard the response, since a sign-in has replaced the session or a sign-out has removed it: storing the
+        // tokens would undo that.
         note.discard()
         throw replacedSessionError(profile)
       }
       if (current.generation > generation) return { kind: 'changed' }
     }
     if (sent.kind === 'over') {
-      // Ignore a failure to store: the note then stays, so that no process sends the dead token again.
+      // Ignore a failure to store the end of the session: then the note file stays, and no process sends the token again.
       catchError(() => {
         note.fill(encodeSession(next))
         replaceSession(files, note.path, next)
@@ -176,8 +181,8 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
       throw sessionOverError(profile, sent.description)
     }
     if (current === 'directory_gone') {
-      // The profile's directory was moved or unmounted, not signed out. Fill the note through its open descriptor: if the directory
-      // comes back, the next command stores the session from the note.
+      // The profile's directory was moved or unmounted. Write the next session through the open descriptor of the note
+      // file: when the directory is back, the next command stores the session.
       catchError(() => note.fill(encodeSession({ ...next, refreshToken: sent.refreshToken })))
       const message = `the directory ${files.directory} is gone, and the new refresh token of profile ${profile} with it`
       const hint = `move it back if it was moved; else ${signInHint(profile)}`
@@ -187,8 +192,8 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
     try {
       await store(note).catch(async (error: CliError) => {
         if (readNoteFile(files, name) !== 'absent' || !isUnchanged()) throw error
-        // The note was deleted, for example by a cleanup job, and `session.json` is unchanged: store the new token through a second
-        // note.
+        // Another program, such as a cleanup job, deleted the note file, and `session.json` is unchanged: store the new
+        // token through a second note file.
         const again = reserveFile(files, name)
         await store(again).finally(again.close)
       })
@@ -197,8 +202,8 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
       const left = readNoteFile(files, name)
       const isOnDisk = isCompleteSession(left) || (error.code === 'cannot_write' && left !== 'absent')
       if (!isOnDisk && (options.always || sent.access === undefined)) throw error
-      // Only warn. If `isOnDisk`, the next command stores the session from the note; otherwise the refresh token is lost, but this
-      // command can still use its access token.
+      // Only warn: if `isOnDisk`, the next command stores the session from the note file; otherwise the refresh token is
+      // lost, but this command can use the new access token.
       const problem = writeError(files.session, error.cause).message
       await io.warn(isOnDisk ? problem : `${error.message}; ${error.hint}`)
     }
@@ -209,8 +214,8 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
 }
 
 /**
- * Returns the options for locking a session. The timeout covers a complete renewal by the holder: one request, its retries, and the
- * write.
+ * Returns the options for locking a session. The timeout covers a whole renewal by another process: the request, its retries,
+ * and the write.
  */
 export function sessionLockOptions(io: Io, { disk }: ProfileFiles) {
   return {
@@ -221,11 +226,12 @@ export function sessionLockOptions(io: Io, { disk }: ProfileFiles) {
 }
 
 /**
- * Stores the next session that an earlier process (a renewal or a login) wrote completely into its note but didn't rename. If the
- * rename fails, falls back to the access token of that session.
+ * Stores the next session if an earlier process (a renewal or a login) wrote it completely into its note file but didn't rename
+ * the file.
  *
- * @param known set if the secret of that session is in the keychain, so that a note without the refresh token is complete
- * @returns undefined if there is no such note
+ * @param known set if the keychain holds the session's secret, so that the note file needs no refresh token
+ * @returns `changed` after storing the session; `done` if storing failed but its access token can be used; undefined if there
+ *   is no such note file
  * @throws CliError `cannot_write`, exit 1
  */
 async function recoverNext(
@@ -250,9 +256,10 @@ async function recoverNext(
 }
 
 /**
- * Removes the note that this process created for an unused token; a note created by another process stays.
+ * Removes the note file of an unused token, if this process created the file.
  *
- * @throws CliError `cannot_write`, exit 1
+ * @param refusal why the service refused the token; undefined if nothing was sent
+ * @throws CliError `cannot_write`, exit 1, if the file can't be removed
  */
 function discardNote({ profile }: ProfileFiles, note: ReservedFile, refusal?: CliError): void {
   const cause = note.discard()
@@ -264,9 +271,11 @@ function discardNote({ profile }: ProfileFiles, note: ReservedFile, refusal?: Cl
 }
 
 /**
- * Rereads the session under the lock, to see a sign-in or sign-out since the first read. If the file can't be read, returns the
- * last known session. If even the lock file is gone, the directory was moved or unmounted: `'directory_gone'`. Undefined after a
- * sign-out, which leaves the lock file, or if the file is another profile's.
+ * Rereads the session before the response is stored: a sign-in or sign-out may have changed it, if the lock file was deleted.
+ *
+ * @returns the session; that of the first read if the file can't be read; `directory_gone` if even the lock file is gone, so
+ *   that the directory was moved or unmounted; undefined after a sign-out, which leaves the lock file, or if the file is
+ *   another profile's
  */
 function rereadSession(files: ProfileFiles, was: Session): Session | 'directory_gone' | undefined {
   try {
@@ -279,10 +288,11 @@ function rereadSession(files: ProfileFiles, was: Session): Session | 'directory_
 }
 
 /**
- * Repeats passes until one returns an access token or no further pass can help. Before `commit`, Ctrl-C ends a pass at once; after
- * `commit`, Ctrl-C takes effect when the pass is over.
+ * Repeats passes until one returns an access token or throws. Ctrl-C ends a pass at once before its `commit`, and at the end of
+ * the pass after.
  *
- * @throws CliError `session_busy`, exit 7, if the session keeps changing; the last refusal if its retries are used up
+ * @throws CliError the error of a pass; `session_busy`, exit 7, if the session changed in every pass; the last refusal if its
+ *   retries are used up
  */
 export async function runRenewalPasses(
   io: Io,
@@ -292,7 +302,7 @@ export async function runRenewalPasses(
   const { signal, shield } = io.interrupts
   const onSignal = () => void io.say('Stopping as soon as the service has answered …')
   const end = io.clock.monotonic() + RETRY_LIMIT_MS
-  let reads = 1
+  let changes = 0
   for (let tries = 1; ; ) {
     let shielded: Promise<unknown> | undefined
     const commit = () => {
@@ -303,7 +313,8 @@ export async function runRenewalPasses(
     const result = await running.finally(() => shielded)
     if (result.kind === 'done') return result.token
     signal.throwIfAborted()
-    if (result.kind === 'changed' && ++reads > MAX_READS) throw sessionChangedError(io.settings.profile.value)
+    if (result.kind === 'changed' && ++changes >= MAX_CHANGES)
+      throw sessionChangedError(io.settings.profile.value)
     if (result.kind !== 'retry') continue
     const wait = Math.max(result.error.retryAfterMs ?? 0, backoffMs(tries, REQUEST_BACKOFF, io.random))
     const isUnreachable = result.error.code === 'unreachable' && tries >= MAX_CONNECT_TRIES
@@ -316,16 +327,16 @@ export async function runRenewalPasses(
 type Success = Extract<RefreshOutcome, { kind: 'success' }>
 type Unused = Extract<RefreshOutcome, { kind: 'unused' }>
 
-/** Outcome of a refresh request that changes the session: new tokens, or its end. */
+/** Outcome of a refresh request that changes the session: new tokens, or the end of the session. */
 type Settled = Success | Extract<RefreshOutcome, { kind: 'over' }>
 
 /**
- * Performs steps 4 and 5: sends a refresh token in one request and waits for the response. Reports every failure of the network or
- * the service as an outcome.
+ * Performs steps 4 and 5: connects to the service, reserves a file for the new tokens, sends the refresh token in one request,
+ * and waits for the response.
  *
- * @param reserve creates the note; runs synchronously after the connection is established and before the first byte is sent. If
- *   `reserve` throws, nothing is sent.
- * @returns the outcome and the note; without a note, nothing was sent
+ * @param reserve creates the note file or pending file, synchronously between the connection and the first byte; if `reserve`
+ *   throws, nothing is sent
+ * @returns the outcome, also for a failure of the network or the service, with the reserved file: undefined if nothing was sent
  */
 export async function reserveAndSendToken(
   { io, options }: RenewalPass,
@@ -348,11 +359,7 @@ export async function reserveAndSendToken(
   return { ...outcome, reserved: made[0] }
 }
 
-/**
- * Returns the result of a pass that left its refresh token unused: `changed` or `retry` if another pass may help.
- *
- * @throws CliError the refusal if another pass can't help
- */
+/** Returns the result of a pass that left its refresh token unused. @throws CliError the reason, if another pass can't help */
 export function finishUnusedPass({ error, isTransient }: Unused): RenewalPassResult {
   if (error.code === 'session_busy') return { kind: 'changed' }
   if (!isTransient) throw error
@@ -360,8 +367,8 @@ export function finishUnusedPass({ error, isTransient }: Unused): RenewalPassRes
 }
 
 /**
- * Returns the next generation of a session, without its refresh token. Drops a narrowed access token, which only the requesting
- * command may use.
+ * Returns the next generation of a session, without its refresh token. Keeps a new access token except a narrowed one, which
+ * only the requesting command may use.
  */
 export function buildNextSession(session: Session, outcome: Settled, { io, options }: RenewalPass): Session {
   const { refreshToken: _usedUp, access: _former, ...rest } = session
@@ -373,9 +380,9 @@ export function buildNextSession(session: Session, outcome: Settled, { io, optio
 }
 
 /**
- * Returns the result of a pass whose new refresh token is stored: `done`, with the access token.
+ * Returns the access token of a response whose refresh token is stored, as the result `done`.
  *
- * @throws CliError `unexpected_answer`, exit 7, if the response had no usable access token
+ * @throws CliError `unexpected_answer`, exit 7, if the response has no usable access token
  */
 export function finishRenewedPass({ access, why }: Success, { profile }: Session): RenewalPassResult {
   if (access !== undefined) return { kind: 'done', token: access }

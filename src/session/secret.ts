@@ -9,7 +9,7 @@ import { refreshInterruptedError, signInHint, tokenLostError, unsentTokenError }
 import { isCompleteSession, noteFileName, type ReservedFile, readNoteFile, replaceSession } from './note.ts'
 import { encodeSession, type ProfileFiles, type Session } from './session-file.ts'
 
-/** A keychain item: the refresh token or the API key of a profile, with the sign-in and generation that it belongs to. */
+/** Content of a keychain item: the refresh token or API key of a profile, with the sign-in and generation it belongs to. */
 interface KeychainItem {
   readonly id: string
   readonly generation: number
@@ -20,38 +20,37 @@ const WAITING = 'Waiting for the keychain …'
 
 /**
  * Returns the account name of a profile's keychain item: the profile, and a hash of the state directory, so that two state
- * directories have separate items. The name doesn't change, so a login overwrites the item and a logout can delete it without
- * reading a session.
+ * directories don't share an item. Independent of the sign-in: a login overwrites the item of the former one, and a logout
+ * finds the item without a session.
  */
 export function keychainAccount({ profile, directory }: ProfileFiles): string {
   let state = dirname(dirname(directory))
-  // Ignore the error if the state directory doesn't exist: no item was ever stored for it, so its unresolved path can be hashed as
-  // well.
+  // Hash the unresolved path if the state directory doesn't exist: then no item was stored for it.
   catchError(() => {
     state = realpathSync(state)
   })
   return `${profile} ${createHash('sha256').update(state).digest('hex').slice(0, 12)}`
 }
 
-/** The keychain's reply to a request for a profile's item. */
+/** Result of reading a profile's keychain item. */
 interface ItemReply {
   /**
-   * The item; undefined if the store isn't the keychain, or if the keychain failed, has no such item, or is locked and doesn't say
-   * so.
+   * The item; undefined if the session's store isn't the keychain, the keychain failed, or it returned no item, as a locked
+   * keychain does.
    */
   readonly item?: KeychainItem | undefined
-  /** Error of the keychain, if it failed; harmless if the secret is in `session.json`. */
+  /** Error of the keychain; harmless if the secret is in `session.json`. */
   readonly failure?: CliError
 }
 
-/** Reads the keychain item of a session whose store is the keychain. */
+/** Reads the keychain item of a session; `{}` if its store isn't the keychain. @throws the abort reason after Ctrl-C */
 export async function readKeychainItem(io: Io, files: ProfileFiles, { store }: Session): Promise<ItemReply> {
   if (store !== 'keychain') return {}
   const request = { operation: 'get', account: keychainAccount(files), signal: io.interrupts.signal } as const
   try {
     const text = await io.waiting(WAITING, callKeychain(io, files.profile, request))
     if (typeof text !== 'string') return {}
-    // An item in another format gets an empty id, which matches no session, so its value is never sent.
+    // Give an item in another format an empty id: it matches no session, so the value is never sent.
     const [, id = '', generation, value = ''] = /^([0-9a-f]+)\.(\d{1,15})@\d{1,15}:(.+)$/s.exec(text) ?? []
     return { item: { id, generation: Number(generation), value } }
   } catch (error) {
@@ -61,11 +60,12 @@ export async function readKeychainItem(io: Io, files: ProfileFiles, { store }: S
 }
 
 /**
- * Returns the newest refresh token of a session, or its API key. `interruption` is the reason why a plain renewal must not send the
- * token: its last use has no known outcome, or was cut off before sending.
+ * Chooses the newest refresh token of a session, or its API key.
  *
- * @throws CliError `store_unavailable` or `refresh_token_lost`, exit 4: no store of this machine holds a current token, or a locked
- *   keychain may hold a newer one
+ * @returns the token; `interruption`: why a plain renewal must not send it, since its note file says that it may have been
+ *   sent, or a renewal was cut off before sending
+ * @throws CliError `store_unavailable`, exit 4, if the keychain may hold a newer token but returned none; `refresh_token_lost`,
+ *   exit 4, if every stored token is older than the session or of another sign-in
  */
 export function findNewestToken(files: ProfileFiles, session: Session, { item, failure }: ItemReply) {
   const { profile } = files
@@ -76,16 +76,16 @@ export function findNewestToken(files: ProfileFiles, session: Session, { item, f
   let interruption: CliError | undefined
   if (isNoted) interruption = next === 'unsent' ? unsentTokenError(profile) : refreshInterruptedError(profile)
   if (token !== undefined) return { ...token, interruption }
-  // Don't send an older token: the service would treat it as stolen and revoke the grant. A login that has written the keychain but
-  // not yet `session.json` looks the same, so the hint mentions it.
+  // Don't send an older token: the service would treat the reuse as theft and revoke the grant. A login that is about to
+  // write `session.json` after the keychain looks the same, so the hint mentions it.
   const message = `the secret that is stored for profile ${profile} is older than the session, or of another sign-in`
   const hint = `if no login is under way, ${signInHint(profile)}`
   throw new CliError('refresh_token_lost', message, { hint })
 }
 
 /**
- * Returns the newer of the keychain's and the file's token. Rejects an item of another sign-in or of a lower generation, as a
- * restored keychain has, or one whose write hung and finished late.
+ * Returns the newer of the keychain's and the file's token; undefined if neither is current. Rejects an item of another
+ * sign-in, and one of a lower generation: the keychain was restored from a backup, or a write that hung has finished late.
  */
 function newerToken(session: Session, item: KeychainItem | undefined): KeychainItem | undefined {
   const { id, generation, refreshToken } = session
@@ -95,7 +95,7 @@ function newerToken(session: Session, item: KeychainItem | undefined): KeychainI
 }
 
 /**
- * Writes the keychain item and reads it back, since some keychains report success and store nothing.
+ * Writes the keychain item and reads it back, since some keychains report success without storing anything.
  *
  * @throws CliError `store_unavailable`, exit 4
  */
@@ -111,10 +111,10 @@ async function writeItem(io: Io, files: ProfileFiles, session: Session, value: s
 /**
  * Deletes the keychain item of a profile.
  *
- * @param isExpected whether an item should exist: then, on the reply "no such item", tests the keychain, because a locked
- *   keychain gives the same reply
- * @returns the error if an expected item may still exist; undefined if it is gone, or if none was expected, even if the keychain
- *   failed
+ * @param isExpected whether the item should exist: then the reply "no such item" isn't believed until the keychain passes a
+ *   test, because a locked keychain gives the same reply
+ * @returns the error if an expected item may still exist; undefined if the item is gone, and also if none was expected but the
+ *   keychain failed
  */
 export async function deleteKeychainItem(io: Io, files: ProfileFiles, isExpected: boolean) {
   const { signal } = io.interrupts
@@ -130,11 +130,11 @@ export async function deleteKeychainItem(io: Io, files: ProfileFiles, isExpected
 }
 
 /**
- * Stores the next session with its secret (step 6). With the keychain, writes the session without the secret into the note before
- * the keychain item, so that a process that finds the item also finds its session. If the keychain refuses or hangs, the secret
- * goes into the note as well.
+ * Stores the next session with its secret (step 6). With the keychain: writes the session into the note file, the secret into
+ * the keychain, then renames the note file, so that a process that finds a new item also finds its session. If the keychain
+ * refuses or hangs, the secret goes into the note file as well, with a warning.
  *
- * @param refusal error of a keychain read moments ago, which makes a write pointless
+ * @param refusal error of the keychain read in step 2: then writing would fail too
  * @throws CliError `refresh_token_lost`, exit 4; `cannot_write`, exit 1, if the rename failed: the next command repeats it
  */
 export async function storeSession(
@@ -149,15 +149,14 @@ export async function storeSession(
   const { path } = reservation
   if (session.store === 'keychain') {
     const failure = catchError(() => reservation.fill(encodeSession(session)))
-    // Fail before writing the keychain: a new sign-in must not overwrite the former session's item unless it can also replace the
-    // former session.
+    // Fail before the keychain write: a login that can't replace the former session must not overwrite its keychain item.
     if (failure !== undefined && session.generation === 1) throw writeError(path, failure)
     try {
       if (refusal !== undefined) throw refusal
       await io.waiting(WAITING, writeItem(io, files, session, secret))
       if (failure === undefined) return replaceSession(files, path, session)
-      // Only warn: the keychain holds the token, one generation ahead of `session.json`, and the next renewal takes the token from
-      // the keychain.
+      // Only warn: the keychain holds the new token, and the next renewal takes it from there although `session.json` is
+      // a generation behind.
       return await io.warn(`the session of profile ${profile} is in the keychain only: ${reasonOf(failure)}`)
     } catch (error) {
       if (!(error instanceof CliError) || error.code !== 'store_unavailable') throw error
@@ -170,7 +169,7 @@ export async function storeSession(
   replaceSession(files, path, whole)
 }
 
-/** Returns the error for a keychain that reports no item: the item is missing, or the keychain is locked and doesn't say so. */
+/** Returns the error for a keychain without the item: the item is missing, or the keychain is locked and doesn't say so. */
 function noItemError(profile: string): CliError {
   const message = `the keychain is locked, or the secret of profile ${profile} is missing from it`
   const hint = `unlock it and try again; if it is unlocked, ${signInHint(profile)}`

@@ -10,55 +10,60 @@ import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
 import { serviceMismatchError, signInHint } from './messages.ts'
 
-/** One sign-in, as `session.json` and etcd store it. */
+/** A sign-in, as `session.json` and etcd store it. */
 export interface Session {
   /**
-   * `session`: OAuth tokens, renewed by their refresh token. `api_key`: a key from `login --with-api-key`, kept in `refreshToken`
-   * and never renewed.
+   * `session`: OAuth tokens, which are renewed. `api_key`: a key from `login --with-api-key`, kept in `refreshToken` and
+   * never renewed.
    */
   readonly kind: 'session' | 'api_key'
   readonly profile: string
-  /** Random id of the sign-in: 12 hex digits. */
+  /** Random id of the sign-in, 12 hex digits; kept by renewals. */
   readonly id: string
-  /** Number of the current refresh token within the sign-in, from 1. The generations of two sign-ins are unrelated. */
+  /** Number of the current refresh token within the sign-in, from 1; each renewal adds 1. */
   readonly generation: number
   readonly store: StoreKind
-  /** Base URL of the service that issued the tokens; null for an API key stored without one. */
+  /** Base URL of the service that issued the tokens; null for an API key stored without a base URL. */
   readonly service: string | null
-  /** OAuth client id; null for an API key. */
   readonly client: string | null
-  /** Scope of the grant; null if neither the request nor the response named a scope. */
+  /** Scope of the grant; null if neither the request nor the response named one. */
   readonly scope: string | null
   readonly resource: string | null
-  /** Time of the sign-in in wall-clock milliseconds. */
+  /** Wall-clock time of the sign-in in milliseconds. */
   readonly signedInAt: number
-  /** Time of the response with the current refresh token, in wall-clock milliseconds. */
+  /** Wall-clock time in milliseconds at which the current refresh token arrived. */
   readonly issuedAt: number
-  /** Refresh token. Absent if the keychain or etcd holds the token, and after the end of the session. */
+  /**
+   * Refresh token or API key. Absent if the keychain holds it, from an ended session, and from the cached copy of a session
+   * in etcd.
+   */
   readonly refreshToken?: string
   readonly access?: AccessToken
-  /** End of the session (`invalid_grant` or sign-out): its time in wall-clock milliseconds, and the service's reason. */
+  /**
+   * Set at the end of the session, by `invalid_grant` or a sign-out in etcd: wall-clock milliseconds, and the reason; null if
+   * the service gave none.
+   */
   readonly ended?: { readonly at: number; readonly why: string | null }
 }
 
 const FORMAT = 1
 /**
- * Number of bytes reserved on the disk for the next session before the current refresh token is sent, so that a full disk can't
- * lose the new token.
+ * Number of bytes reserved on the disk for the next session before a refresh token is sent: otherwise a full disk could lose
+ * the new token.
  */
 export const SESSION_BYTES = 16 * 1024
-/** Seconds for which a reused access token must still be valid: a request sent later could arrive after the expiry. */
+/** Seconds for which a stored access token must still be valid to be used: it could otherwise expire on its way. */
 const MARGIN_SECONDS = 60
 
-/** Returns the directory that has a subdirectory for each profile that was ever signed in. */
+/** Returns the directory with a subdirectory for each profile that was ever signed in. */
 export function profilesDirectory(context: Pick<Context, 'directories'>): string {
   return join(context.directories.state, 'profiles')
 }
 
 /**
- * Returns the paths of a profile's session, and the disk to access them with.
+ * Returns the paths of a profile's session, and the disk they are on.
  *
- * @throws CliError exit 2 if the name, which becomes a directory name, is invalid
+ * @throws CliError `usage`, exit 2, if the name can't be a directory name
  */
 export function profileFiles(context: Pick<Context, 'directories'>, profile: string) {
   const directory = join(profilesDirectory(context), parseProfileName(profile))
@@ -66,10 +71,10 @@ export function profileFiles(context: Pick<Context, 'directories'>, profile: str
     profile,
     directory,
     session: join(directory, 'session.json'),
-    /** Lock file: its kernel lock is held from reading the session to storing the next one. */
+    /** Lock file; a renewal, sign-in or sign-out holds its kernel lock from reading the session to storing the next. */
     lock: join(directory, 'lock'),
     disk: realDisk,
-    /** Creates the profile's directory (0700). @throws CliError `cannot_write`, exit 1 */
+    /** Creates the profile's directory with mode 0700. @throws CliError `cannot_write`, exit 1 */
     async prepare() {
       await ensurePrivateDirectory(context.directories.state, 'leave')
       await ensurePrivateDirectory(profilesDirectory(context))
@@ -78,19 +83,19 @@ export function profileFiles(context: Pick<Context, 'directories'>, profile: str
   }
 }
 
-/** Paths of a profile's session, and the disk to access them with. */
 export type ProfileFiles = ReturnType<typeof profileFiles>
 
-/** Returns the store that holds the secret: the chosen one, or the file if the chosen keychain refused the last secret. */
+/** Returns the store that holds the secret: the chosen one, or the file if the keychain refused the last secret. */
 export function effectiveStore({ store, refreshToken }: Session): StoreKind {
   return store === 'keychain' && refreshToken !== undefined ? 'file' : store
 }
 
 /**
- * Whether an access token is valid for another minute, or for a quarter of its lifetime if that is shorter.
+ * Whether an access token is valid for another minute, or, if its lifetime is shorter than four minutes, for a quarter of the
+ * lifetime.
  *
  * @param now wall-clock milliseconds
- * @param minLifetime seconds to require instead, if more than a minute; capped at what a new token of this lifetime can fulfill
+ * @param minLifetime seconds required instead, if more; capped at what a new token of this lifetime can fulfill
  */
 export function isFresh(token: AccessToken | undefined, now: number, minLifetime = 0): boolean {
   if (token === undefined) return false
@@ -101,8 +106,7 @@ export function isFresh(token: AccessToken | undefined, now: number, minLifetime
 }
 
 /**
- * Refuses to use a session with another service or OAuth client than the session was issued for, whatever options and variables
- * say.
+ * Refuses a session that was issued for another service or OAuth client than the settings name.
  *
  * @throws CliError `session_elsewhere`, exit 4
  */
@@ -118,21 +122,25 @@ export function requireSameService(
     throw serviceMismatchError('client', client, clientId, profile)
 }
 
-/** Request for an access token, stored or new. */
+/** Requirements for an access token, and whether and how to renew. */
 export interface RenewOptions {
-  /** Whether to renew even if the stored access token is still valid. */
+  /** Renews even if the stored access token is still valid. */
   readonly always?: boolean
-  /** Access token not to be reused: it is about to expire, or the service rejected it with 401. */
+  /** Access token that must not be returned: it expires soon, or the service rejected it with 401. */
   readonly outdated?: string | undefined
   /** Seconds for which the access token must be valid, if more than a minute; capped by the lifetime that the service grants. */
   readonly minLifetime?: number
-  /** Scope that narrows the new access token (RFC 6749 section 6). The session doesn't store a narrowed access token. */
+  /** Scope for a narrowed access token (RFC 6749 section 6), which the session doesn't store. */
   readonly scope?: string | undefined
-  /** Whether to send a refresh token whose last use has no known outcome (`auth refresh --retry-interrupted`). */
+  /** Sends the refresh token even if it may have been sent before (`auth refresh --retry-interrupted`). */
   readonly retryInterrupted?: boolean
 }
 
-/** Returns the stored access token if it fulfills the request without a renewal. @throws CliError `session_elsewhere`, exit 4 */
+/**
+ * Returns the session's access token if it fulfills the options, so that no renewal is needed; undefined otherwise.
+ *
+ * @throws CliError `session_elsewhere`, exit 4
+ */
 export function findReusableToken(
   session: Session | undefined,
   io: Pick<Io, 'clock' | 'settings'>,
@@ -141,14 +149,15 @@ export function findReusableToken(
   if (session === undefined || session.ended !== undefined || always || scope !== undefined) return undefined
   const { access } = session
   if (access?.value === outdated || !isFresh(access, io.clock.now(), minLifetime)) return undefined
-  // Check the service again: during the wait for the lock, a sign-in at another service may have replaced the session.
+  // Check the service here, too: a sign-in at another service may have replaced the session while this process waited for the
+  // lock.
   requireSameService(session, io)
   return access
 }
 
 /**
- * Encodes a session for the disk: a line of JSON, then a line with its checksum. Leaves out the access token if the text would
- * exceed `SESSION_BYTES`.
+ * Encodes a session for the disk: a line of JSON, and a line with its checksum. Leaves out an access token with which the text
+ * would exceed `SESSION_BYTES`.
  */
 export function encodeSession(session: Session): string {
   const line = JSON.stringify({ format: FORMAT, ...session })
@@ -158,8 +167,8 @@ export function encodeSession(session: Session): string {
 }
 
 /**
- * Returns the 32-bit FNV-1a hash (draft-eastlake-fnv) of a text, in hex digits: enough to detect a torn write; forgery isn't a
- * concern. Written by hand, because every command reads a session, and loading `node:crypto` takes a third of a bare start.
+ * Returns the 32-bit FNV-1a hash (draft-eastlake-fnv) of a text in hex digits, which detects torn writes but no forgery.
+ * Written by hand, because every command reads a session, and loading `node:crypto` would take a third of a bare start.
  */
 function checksumOf(text: string): string {
   let hash = 0x811c9dc5
@@ -168,7 +177,7 @@ function checksumOf(text: string): string {
 }
 
 /**
- * Decodes the text of `session.json`, or of this machine's copy of a session in etcd.
+ * Decodes the text of `session.json`, of a note file, or of a cached session.
  *
  * @throws Error naming the defect: a torn write, or another format
  */
@@ -182,10 +191,11 @@ export function decodeSession(text: string): Session {
 }
 
 /**
- * Reads `session.json`, and returns the session with the text that it was decoded from; undefined if the profile isn't signed in.
+ * Reads `session.json`.
  *
- * @throws CliError `file_unusable`, exit 4; `session_elsewhere`, exit 4, for a copy of another profile's file: with two holders of
- *   one refresh token, the second to use it would revoke the grant
+ * @returns the session, and the text that it was decoded from; undefined if there is no file
+ * @throws CliError `file_unusable`, exit 4; `session_elsewhere`, exit 4, if the file was copied from another profile: the token
+ *   would have two holders, and the second use would revoke the grant
  */
 export function readSession(files: ProfileFiles) {
   const text = files.disk.read(files.session)
@@ -202,7 +212,7 @@ export function readSession(files: ProfileFiles) {
   throw new CliError('session_elsewhere', message, { hint: signInHint(files.profile) })
 }
 
-/** Reads `session.json`; undefined if it is missing, damaged or a copy. */
+/** Reads `session.json`; undefined if the file is missing, unusable or copied from another profile. */
 export function findSession(files: ProfileFiles): Session | undefined {
   try {
     return readSession(files)?.session

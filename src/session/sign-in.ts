@@ -12,27 +12,27 @@ import { sessionLockOptions } from './renew.ts'
 import { deleteKeychainItem, storeSession } from './secret.ts'
 import { findSession, type ProfileFiles, profileFiles, type Session } from './session-file.ts'
 
-/** Result of a successful login, to be stored as a session. */
+/** Result of a login: the fields of the session to store, and its secrets. */
 export interface LoginResult extends Pick<Session, 'kind' | 'service' | 'client' | 'scope' | 'resource'> {
-  /** The refresh token, or the API key for `kind: 'api_key'`. */
+  /** Refresh token, or the API key for `kind: 'api_key'`. */
   readonly secret: string
   readonly access?: AccessToken
 }
 
 /**
- * Lock option for work that can't lose a rotated token, such as a sign-out: on a system without file locks, the work runs unlocked.
+ * Lock option for work that sends no refresh token, such as a sign-out: on a system without file locks, the work runs unlocked.
  */
 const WITHOUT_LOCKS = { withoutLocks: 'continue' } as const
 
-/** A login whose store was tested and whose disk space is reserved. */
+/** Functions that finish a login after its store was tested and its disk space reserved. */
 export type PreparedSignIn = Awaited<ReturnType<typeof prepareSignIn>>
 
 /**
- * Tests a store of this machine before the user is sent to the browser: the directory is writable, the lock works, and the keychain
- * stores, returns and deletes a test item. Reserves the disk space of the session. The lock isn't held while the browser is open.
+ * Tests a store on this machine before the browser opens: the directory can be written, the lock works, and the keychain keeps
+ * a test item. Then reserves the disk space of the session. Holds the lock only for the test, not while the browser is open.
  *
- * @param kind `api_key` needs no lock, because a key doesn't rotate
- * @throws CliError exit 1 or 4
+ * @param kind `api_key` also works without file locks, because a key is never renewed
+ * @throws CliError exit 1 or 4; `session_busy`, exit 7
  */
 export async function prepareSignIn(
   io: Io,
@@ -59,18 +59,18 @@ export async function prepareSignIn(
   requireReservation()
   return {
     /**
-     * Reserves the disk space again if a logout removed the reservation meanwhile. Call before exchanging the code, since the
-     * tokens of the exchange must be stored.
+     * Reserves the disk space again if a logout has removed the reserved file. Call this before exchanging the code, since
+     * the new tokens must be stored.
      *
      * @throws CliError `cannot_write`, exit 1
      */
     reserve: () => void requireReservation(),
-    /** Removes the reservation unless a session was written into it. Never throws. */
+    /** Removes the reserved file, unless `complete` has begun to use it. Never throws. */
     discard,
     /**
-     * Stores the sign-in as the session of the profile. The former session stays complete until the new session is stored.
+     * Stores the login as the profile's session. The former session stays complete until then.
      *
-     * @throws CliError exit 1 or 4
+     * @throws CliError exit 1 or 4; `session_busy`, exit 7
      */
     async complete({ secret, ...signIn }: LoginResult): Promise<Session> {
       const now = io.clock.now()
@@ -79,11 +79,13 @@ export async function prepareSignIn(
       await withLock(files.lock, io, locking, () =>
         io.interrupts.shield(async () => {
           const taken = requireReservation()
-          // From here on the reservation may hold the only copy of the new session, so `discard` must not remove the file.
+          // From here on, the reserved file may hold the only copy of the new session, so `discard` must not remove
+          // it.
           reservation = undefined
           const before = findSession(files)
           await storeSession(io, files, taken, session, secret).finally(taken.close)
-          // Ignore a failure to remove the notes of former sign-ins: they are harmless, and the next login or logout removes them.
+          // Ignore a failure to remove the note files of former sign-ins: they are harmless, and the next login or
+          // logout removes them.
           catchError(() => removeNotes(files, basename(taken.path)))
           if (before?.store !== 'keychain' || store === 'keychain') return
           const problem = await deleteKeychainItem(io, files, true)
@@ -97,10 +99,10 @@ export async function prepareSignIn(
 }
 
 /**
- * Removes every note except one. Flushes the directory first: otherwise a power loss could bring back the former session without
- * its note, and its used token would be sent again.
+ * Removes every note file of a profile, except one if given. Flushes the directory first: otherwise a power loss could bring
+ * back the former session without its note file, and its used token would be sent again.
  *
- * @param but name of the note to keep
+ * @param but name of the note file to keep
  * @throws CliError `cannot_write`, exit 1
  */
 function removeNotes(files: ProfileFiles, but?: string): void {
@@ -115,17 +117,19 @@ function removeNotes(files: ProfileFiles, but?: string): void {
 
 export interface SignOutResult {
   readonly profile: string
-  /** Whether there was a session, even a damaged one. */
+  /** Whether there was a session, even an unusable one. */
   readonly wasSignedIn: boolean
-  /** The removed session; undefined if there was none or its file was damaged. */
+  /** The removed session; undefined if there was none, or its file was unusable. */
   readonly session: Session | undefined
-  /** Reason why the keychain may still hold a secret; undefined if it holds none. */
+  /** Why the keychain may still hold the secret; undefined if it holds none. */
   readonly problem: CliError | undefined
 }
 
 /**
- * Removes the session of a profile and every copy of its secrets from this machine. Doesn't revoke the grant at the service.
+ * Signs a profile out: removes its session and every copy of its secrets from this machine. Doesn't revoke the grant at the
+ * service.
  *
+ * @returns with `problem` if the keychain item may be left
  * @throws CliError `session_busy`, exit 7; `cannot_write`, exit 1
  */
 export async function forgetSession(
@@ -149,7 +153,7 @@ export async function forgetSession(
     throw error.with({ message: `tokens may remain on this machine: ${error.message}` })
   }
   const isDamaged = wasSignedIn && session === undefined
-  // Delete the keychain item even if there is no session: a session whose directory was removed may have left an item.
+  // Delete the keychain item even without a session: if somebody removed the profile's directory, the item is left.
   const failure = await deleteKeychainItem(io, files, isDamaged || session?.store === 'keychain')
   const problem = isDamaged && isNoKeychainError(failure) ? undefined : failure
   return { profile, wasSignedIn, session, problem }

@@ -5,19 +5,18 @@ import { appendPath } from '../../settings/addresses.ts'
 import type { Io } from '../../terminal/io.ts'
 import { excerpt } from '../../terminal/sanitize.ts'
 
-/** Address of one key in etcd, and the credentials for it. */
+/** Address of one etcd key, and the credentials for it; `user` is undefined for an etcd without authentication. */
 export interface EtcdAccess {
   readonly key: string
-  /** Client URLs of the members of one cluster; at least one. */
+  /** Client URLs of the members of the cluster; at least one. */
   readonly members: readonly URL[]
   readonly tls: TlsIdentity | undefined
   readonly user: { readonly name: string; readonly password: string } | undefined
 }
 
-/** Value of a key in etcd, with its revision. */
 export interface EtcdValue {
   readonly text: string
-  /** The key's `mod_revision`, which changes with every write; "0" for a key that doesn't exist. */
+  /** The key's `mod_revision`, which changes with every write. */
   readonly revision: string
 }
 
@@ -25,25 +24,28 @@ type Json = Record<string, unknown>
 
 /** Maximum milliseconds of a read, over all members and rounds. */
 const READ_LIMIT_MS = 12_000
-/** Maximum milliseconds for the first request to a member; a slow member gets more in each later round. */
+/** Maximum milliseconds for a member's first request; each later round over the members allows that much more. */
 const FIRST_TRY_MS = 2000
 /**
- * Milliseconds to wait after the first round over all members, before jitter, since a new leader may have to be elected; the wait
- * grows with each round.
+ * Milliseconds to wait after the first round over the members, before jitter, since they may be electing a leader; the second
+ * round waits twice as long, and so on.
  */
 const PAUSE_MS = 100
 const LOGIN = '/v3/auth/authenticate'
-/** gRPC status code of a missing, invalid or expired etcd token, which a new authentication replaces. */
+/** gRPC status code for a missing, invalid or expired authentication token of etcd. The client then authenticates again. */
 const UNAUTHENTICATED = 16
-/** Matches errors that every member returns until an administrator changes users, roles or space, so that a retry can't help. */
+/**
+ * Matches errors for which a retry is pointless: every member returns them until an administrator changes users, roles or
+ * space.
+ */
 const FINAL =
   /permission denied|authentication failed|authentication is not enabled|user name is empty|space exceeded/
 
 /**
- * Creates a client for one key over the JSON gateway of etcd 3 (https://etcd.io/docs/v3.5/dev-guide/api_grpc_gateway/). Reads are
- * linearizable. Each request goes to the members in turn, round after round, until a member answers or the time is up.
+ * Creates a client for one key, over the JSON gateway of etcd 3 (https://etcd.io/docs/v3.5/dev-guide/api_grpc_gateway/). Reads
+ * are linearizable. Each request goes to one member after another until a member answers or the time is up.
  *
- * @param limitMs milliseconds for all requests together
+ * @param limitMs milliseconds from now for all requests together
  */
 export function createEtcdClient(
   { http, clock, random, interrupts: { signal } }: Io,
@@ -56,8 +58,10 @@ export function createEtcdClient(
   let turn = 0
 
   /**
-   * Sends a request to the members in turn until one answers. Allows at least `FIRST_TRY_MS`, within the limit of the client: a
-   * process that was suspended (SIGSTOP, sleep) finds `limitMs` used up.
+   * Sends a request to one member after another until a member answers. Allows at least `FIRST_TRY_MS`, even if `limitMs` was
+   * used up while the process was suspended, but never more than the client's limit.
+   *
+   * @throws CliError as `read`
    */
   async function ask(path: string, request: Json, limitMs: number): Promise<Json> {
     const end = Math.min(clock.monotonic() + Math.max(limitMs, FIRST_TRY_MS), latest)
@@ -76,7 +80,8 @@ export function createEtcdClient(
       const step = user !== undefined && token === undefined ? LOGIN : path
       try {
         const { status, body } = await post(member, step, step === LOGIN ? { ...user } : request, limit)
-        // Accept only a body with the store's revision in its header: every reply of etcd has one, a proxy's reply hasn't.
+        // Accept only a body with a revision in its header, as every response of etcd has: a proxy may answer 200 as
+        // well.
         if (status === 200 && (body['header'] as Json | undefined)?.['revision'] !== undefined) {
           if (step === path) return body
           token = String(body['token'])
@@ -118,24 +123,26 @@ export function createEtcdClient(
       ...(tls && { tls }),
     })
     if (brokenBy instanceof TransportError) throw brokenBy
-    // Treat a body that isn't JSON, such as a proxy's error page, as an empty object: the error message then names the status.
+    // Treat a body that isn't a JSON object, such as a proxy's error page, as empty: the error message then names the
+    // status.
     return { status, body: (parseJsonObject(text) ?? {}) as Json }
   }
 
   return {
     /**
-     * Reads the key; undefined if it doesn't exist.
+     * Reads the key; undefined if the key doesn't exist.
      *
      * @throws CliError `unreachable`, exit 7; `store_unavailable`, exit 4, if etcd refused the request
      */
     read: async () => firstOf(await ask('/v3/kv/range', { key: at }, READ_LIMIT_MS)),
     /**
-     * Writes the key if it still has the given revision (compare-and-swap). Repeats the same transaction until a member answers,
-     * because a read alone can't rule out that an earlier copy of the transaction is applied later.
+     * Writes the key if its revision is still the given one (compare-and-swap; "0" creates the key). Repeats the
+     * transaction until a member answers: only the answer rules out that an earlier copy of the transaction is applied
+     * later.
      *
-     * @returns `isDone`: whether this transaction wrote the value; `found`: the key's value now. If not `isDone`, `found` may be
-     *   the same text, written by an earlier copy of the transaction. After a reply, no copy is applied later.
-     * @throws CliError as `read`; then the transaction may have been applied, or be applied later
+     * @returns `isDone`: whether this copy of the transaction wrote the key; `found`: the value now, which an earlier copy
+     *   may have written if not `isDone`; undefined if the key doesn't exist
+     * @throws CliError as `read`; the transaction may have been applied, or be applied later
      */
     async swap(revision: string, text: string, limitMs: number) {
       const transaction = {

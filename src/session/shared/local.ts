@@ -6,7 +6,11 @@ import { decodeSession, encodeSession, type ProfileFiles, type Session } from '.
 
 const pathOf = ({ directory }: ProfileFiles) => join(directory, 'shared.json')
 
-/** Reads this machine's copy of a session in etcd, with the access token; undefined if the copy is missing or damaged. */
+/**
+ * Reads the cached session: this machine's copy of a session in etcd, with the access token, without the refresh token.
+ *
+ * @returns undefined if the copy is missing, damaged or another profile's
+ */
 export function readCachedSession(files: ProfileFiles): Session | undefined {
   try {
     const text = files.disk.read(pathOf(files))
@@ -18,7 +22,7 @@ export function readCachedSession(files: ProfileFiles): Session | undefined {
 }
 
 /**
- * Writes this machine's copy of a session in etcd, without the refresh token. Ignores a failure: without a copy, the next command
+ * Caches a session of etcd on this machine, without the refresh token. Ignores a failure: without a copy, the next command
  * reads etcd.
  */
 export async function writeCachedSession(files: ProfileFiles, session: Session): Promise<void> {
@@ -36,22 +40,25 @@ export function removeCachedSession(files: ProfileFiles): void {
 }
 
 /**
- * A refresh token, identified by its sign-in and generation, and the id (`writer`) of the marker that entitles this machine to send
- * the token.
+ * One machine's attempt to renew a session in etcd. Identified by the refresh token (sign-in and generation) and the random id
+ * of the marker (`writer`).
  */
 export interface RenewalAttempt {
-  /** Id of the sign-in. */
   readonly id: string
   readonly generation: number
   readonly writer: string
 }
 
-/** Returns the name of the pending file, which holds the outcome of a sent token until etcd confirms it. */
+/** Returns the name of an attempt's pending file, which holds the outcome until etcd confirms it. */
 export function pendingFileName({ id, generation, writer }: RenewalAttempt): string {
   return `pending.${id}.${generation}.${writer}`
 }
 
-/** Lists the pending files of a profile: outcomes that etcd hasn't confirmed. @throws CliError `cannot_write`, exit 1 */
+/**
+ * Lists a profile's pending files, whose outcomes etcd hasn't confirmed.
+ *
+ * @throws CliError `cannot_write`, exit 1, if the directory can't be read
+ */
 export function listPendingFiles({ disk, directory }: ProfileFiles): (RenewalAttempt & { path: string })[] {
   return disk.names(directory).flatMap((name) => {
     const [kind, id = '', generation, writer = ''] = name.split('.')
@@ -61,10 +68,10 @@ export function listPendingFiles({ disk, directory }: ProfileFiles): (RenewalAtt
   })
 }
 
-/** Removes every file that this machine keeps of a session in etcd. Never throws. */
+/** Removes the cached session and the pending files of a profile. Never throws. */
 export function removeLocalCopies(files: ProfileFiles): void {
   removeCachedSession(files)
-  // Ignore a directory that can't be read: the next command that writes to it reports the error.
+  // Ignore a directory that can't be listed: the next command that lists it reports the error.
   catchError(() => {
     for (const { path } of listPendingFiles(files)) catchError(() => files.disk.remove(path))
   })

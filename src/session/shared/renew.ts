@@ -27,47 +27,50 @@ import {
 } from './store.ts'
 import { type RenewalMarker, type SharedSession, sealSession } from './value.ts'
 
-/** Milliseconds for which this process must see another machine's marker unchanged before it marks the outcome as unknown. */
+/** Milliseconds for which this process must see another machine's marker unchanged before it declares the outcome unknown. */
 const FOREIGN_MARKER_LIMIT_MS = 60_000
-/** Milliseconds after the start of a marker's compare-and-swap within which the token may still be sent. */
+/**
+ * Milliseconds that the compare-and-swap of a marker may take; also the time from its start after which the token is no longer
+ * sent.
+ */
 const MARKER_LIMIT_MS = 15_000
 /**
- * Milliseconds to wait for the service's response, whatever `--http-timeout` says: other machines rely on this limit when they
- * treat an outcome as unknown.
+ * Milliseconds to wait for the service's response, whatever `--http-timeout` says, because the other machines' 60 seconds rely
+ * on this limit.
  */
 const ANSWER_LIMIT_MS = 30_000
-/** Milliseconds after the start of a marker's compare-and-swap within which the outcome of its token is delivered to etcd. */
-const DELIVERY_LIMIT_MS = 50_000
 /**
- * Number of bytes reserved for a pending file (the outcome of a sent token until etcd confirms it): enough for a sealed session
- * with any refresh token.
+ * Milliseconds, from the start of a marker's compare-and-swap, within which its outcome must be in etcd: less than the other
+ * machines wait.
  */
+const DELIVERY_LIMIT_MS = 50_000
+/** Number of bytes reserved for a pending file, whose text is a sealed session and so longer than `session.json`. */
 const PENDING_BYTES = 2 * SESSION_BYTES
-/** Milliseconds between two reads of another machine's marker, before jitter. */
+/** Milliseconds between two reads of etcd while another machine's marker is in it, before jitter. */
 const POLL_MS = 1000
 
-/** Observations of this process in earlier passes. */
+/** State of one command's renewal in etcd, kept from pass to pass. */
 interface SharedRenewal {
   readonly store: SharedStore
   /**
-   * Sign-in and generation of the session at the first read. If another process has renewed since, even `always` needs no further
-   * renewal.
+   * Sign-in and generation of the session in the first pass. If another process has renewed since, even a forced renewal
+   * (`always`) uses that process's access token.
    */
   firstToken?: string
-  /** The marker of another machine that this process waits for, and the monotonic time in milliseconds of its first read. */
+  /** The marker of another machine that this process waits for, and the monotonic time of its first read in milliseconds. */
   waitedMarker?: { readonly writer: string; readonly since: number }
 }
 
 /**
- * Renews the access token of a profile whose session is in etcd, by the steps of docs/fleet.md. Unlike on one machine, the marker is
- * written before the connection is made: a compare-and-swap has to be awaited, and nothing can be awaited between connection and
- * first byte. For one revision only one compare-and-swap succeeds, so only one process of the fleet ever sends a token.
+ * Renews the access token of a session in etcd, by the steps of docs/fleet.md. One compare-and-swap succeeds for each revision,
+ * so only one process of all machines sends a token. The marker is written before the connection is made, since nothing can be
+ * awaited between connection and first byte.
  *
  * @throws CliError as `renewLocalSession`; `unreachable`, exit 7, if etcd doesn't answer
  */
 export async function renewSharedSession(io: Io, options: RenewOptions): Promise<AccessToken> {
   const store = openSharedStore(io)
-  // Create the directory of the pending file, which keeps an outcome that etcd doesn't confirm.
+  // Create the profile's directory, in which a pending file keeps the outcome if etcd doesn't confirm it.
   await store.files.prepare()
   const renewal: SharedRenewal = { store }
   return runRenewalPasses(io, options, (pass) => runSharedPass(pass, renewal))
@@ -79,7 +82,7 @@ async function runSharedPass(pass: RenewalPass, renewal: SharedRenewal): Promise
   const { store } = renewal
   const { files } = store
 
-  // Step 2: deliver the outcomes of earlier commands of this machine to etcd, then read the session.
+  // Step 2: deliver the outcomes of this machine's earlier commands to etcd, and read the session.
   const found = await io.waiting('Waiting for etcd …', deliverAndRead(store))
   if (found === undefined) throw notSignedInError(files.profile)
   const { session, marker: former } = found
@@ -100,15 +103,15 @@ async function runSharedPass(pass: RenewalPass, renewal: SharedRenewal): Promise
   if (former !== null && !(await mayTakeOver(pass, renewal, found, former))) return { kind: 'waited' }
 
   pass.commit()
-  // Step 3: write the marker, which entitles this process to send the token.
+  // Step 3: write the marker, by which this process alone may send the token.
   const own = await addMarker(store, found)
   if (own === undefined) return { kind: 'changed' }
 
   const limited = { ...pass, io: { ...io, settings: { ...io.settings, httpTimeoutMs: ANSWER_LIMIT_MS } } }
   // Steps 4 and 5: connect, reserve the pending file, and send the refresh token.
   const sent = await reserveAndSendToken(limited, session, session.refreshToken ?? '', () => {
-    // Send nothing with an old marker: the response could come after other machines treat the outcome as unknown and let a user retry
-    // the token.
+    // Send nothing if the marker is old: by the time of the response, other machines could have declared the outcome
+    // unknown, and a user could be sending the token again.
     if (own.elapsed() > MARKER_LIMIT_MS)
       throw new CliError('unreachable', 'it took too long to reach the service; nothing was sent', {
         hint: 'run the command again',
@@ -116,7 +119,7 @@ async function runSharedPass(pass: RenewalPass, renewal: SharedRenewal): Promise
     return reservePending(store, own.attempt)
   })
 
-  // Step 6: write the outcome that the response proves.
+  // Step 6: write what the response proves to the pending file and to etcd.
   if (sent.kind === 'unknown') {
     const marker: RenewalMarker = { ...own.marker, unknown: 'said by its sender' }
     await storeOutcome(store, own, { session, marker }, sent.reserved)
@@ -124,7 +127,7 @@ async function runSharedPass(pass: RenewalPass, renewal: SharedRenewal): Promise
   }
   if (sent.kind === 'unused') {
     await storeOutcome(store, own, { session, marker: former }, sent.reserved)
-    // A refused retry proves nothing about the earlier use of the token, so the outcome is still unknown.
+    // The service refused this retry, but may have accepted the token before: its outcome stays unknown.
     if (sent.reserved !== undefined && former !== null)
       throw unknownOutcomeError(store, own.marker, sent.error.message)
     return finishUnusedPass(sent)
@@ -144,7 +147,7 @@ async function runSharedPass(pass: RenewalPass, renewal: SharedRenewal): Promise
     const kept = `etcd didn't confirm the new token: this machine keeps it, and its next command in profile ${profile} brings it there`
     await io.warn(loss === undefined ? kept : `${loss.message}; ${loss.hint}`)
   } else if (!(stored.session.id === id && stored.session.generation > generation)) {
-    // etcd holds no later generation of this sign-in, so a sign-in or sign-out has replaced the session.
+    // etcd holds no later generation of this sign-in: a sign-in or sign-out has replaced the session.
     throw replacedSessionError(profile)
   }
   await writeCachedSession(files, next)
@@ -152,11 +155,11 @@ async function runSharedPass(pass: RenewalPass, renewal: SharedRenewal): Promise
 }
 
 /**
- * Decides about another machine's marker: waits for the next poll, marks a marker unchanged for 60 seconds as unknown, or lets a retry
- * take over a marker that is unknown.
+ * Handles another machine's marker: waits until the next read of etcd, or, if the marker has been unchanged for 60 seconds,
+ * declares the outcome unknown in etcd.
  *
- * @returns whether this process may replace the marker
- * @throws CliError `refresh_interrupted`, exit 4, if the marker is unknown and this is no retry
+ * @returns true if the outcome is unknown and this is a retry, which may replace the marker; false to read etcd again
+ * @throws CliError `refresh_interrupted`, exit 4, if the outcome is unknown and this is no retry
  */
 async function mayTakeOver(
   { io, options }: RenewalPass,
@@ -178,15 +181,15 @@ async function mayTakeOver(
   return false
 }
 
-/** A revision of the session that contains this process's marker. */
+/** The session in etcd with this process's marker. */
 type OwnMarker = NonNullable<Awaited<ReturnType<typeof addMarker>>>
 
 /**
- * Writes this process's marker into the session by compare-and-swap.
+ * Writes this process's marker beside the session, by compare-and-swap.
  *
- * @returns the revision with the marker; undefined if another process changed the session first
- * @throws CliError `unreachable`, exit 7, or for a retry `refresh_interrupted`, exit 4, if etcd doesn't answer: the marker may still
- *   be applied, and then the next command of this machine removes the marker
+ * @returns the session with the marker; undefined if another process changed the value first
+ * @throws CliError `unreachable`, exit 7 (in a retry `refresh_interrupted`, exit 4), if etcd doesn't answer: the marker may
+ *   still be applied, so a pending file tells the next command of this machine to remove it
  */
 async function addMarker(store: SharedStore, { session, marker: former, revision }: SharedSessionAtRevision) {
   const { clock, installation } = store.io
@@ -195,8 +198,8 @@ async function addMarker(store: SharedStore, { session, marker: former, revision
   const startedAt = clock.now()
   const began = clock.monotonic()
   /**
-   * Returns the milliseconds since the start of the marker's compare-and-swap, by the wall or the monotonic clock, whichever shows
-   * more: a suspended machine may have stopped one of them.
+   * Returns the milliseconds since the start of the compare-and-swap, by the clock that shows more: the monotonic clock may
+   * stop while the machine is suspended, and the wall clock may be set back.
    */
   const elapsed = () => Math.max(clock.now() - startedAt, clock.monotonic() - began)
   try {
@@ -217,20 +220,21 @@ async function addMarker(store: SharedStore, { session, marker: former, revision
 }
 
 /**
- * Reserves the pending file for the outcome of a token, in case etcd doesn't confirm the outcome.
+ * Reserves the pending file of an attempt.
  *
- * @throws CliError `cannot_write`, exit 1
+ * @throws CliError `cannot_write`, exit 1; `session_busy`, exit 7, if the file exists
  */
 function reservePending({ files }: SharedStore, attempt: RenewalAttempt): ReservedFile {
   return reserveFile(files, pendingFileName(attempt), 'new', PENDING_BYTES)
 }
 
 /**
- * Writes an outcome into the pending file, then delivers it to etcd. The pending file stays if etcd doesn't confirm in time.
+ * Writes an outcome into the pending file, then delivers it to etcd. If etcd doesn't confirm in time, the pending file stays
+ * for the next command. Never throws for etcd or the disk.
  *
- * @param pending the pending file if it is already reserved
- * @returns `stored`: the session in etcd if etcd answered; `failure`: the error if this machine couldn't write the pending file, in
- *   which case the outcome may still reach etcd
+ * @param pending the pending file, if it is already reserved
+ * @returns `stored`: the session in etcd, undefined if etcd didn't confirm; `failure`: the error if the pending file couldn't
+ *   be written
  */
 async function storeOutcome(
   store: SharedStore,

@@ -16,13 +16,13 @@ import {
 } from './store.ts'
 import { sealSession } from './value.ts'
 
-/** Milliseconds that a login or logout may take to write to etcd. */
+/** Milliseconds that one write of a login or logout to etcd may take. */
 const WRITE_LIMIT_MS = 30_000
 
 /**
- * Tests etcd before the user is sent to the browser: it answers, lets this user read, and the encryption key is set.
+ * Tests etcd before the browser opens: it answers, this user may read, and an encryption key is set.
  *
- * @returns the sign-in's second half, which stores the session in etcd
+ * @returns the functions that finish the sign-in; `complete` stores the session in etcd
  * @throws CliError `store_not_configured`, exit 3; `store_unavailable`, exit 4; `unreachable`, exit 7
  */
 export async function prepareSharedSignIn(io: Io): Promise<PreparedSignIn> {
@@ -37,7 +37,7 @@ export async function prepareSharedSignIn(io: Io): Promise<PreparedSignIn> {
       const made = { id: createHexId(io, 6), generation: 1, signedInAt: now, issuedAt: now }
       const session: Session = { ...signIn, ...made, profile, store: 'etcd' }
       await io.interrupts.shield(() => replace(store, { ...session, refreshToken: secret }))
-      // Remove pending outcomes: they belong to the former sign-in, which etcd no longer holds.
+      // Remove pending files: they belong to the former sign-in, which etcd no longer holds.
       removeLocalCopies(store.files)
       await writeCachedSession(store.files, session)
       return session
@@ -45,7 +45,11 @@ export async function prepareSharedSignIn(io: Io): Promise<PreparedSignIn> {
   }
 }
 
-/** Replaces the session in etcd unconditionally, even one sealed with another key. */
+/**
+ * Writes a session to etcd, whatever etcd holds: another sign-in, or a value of another encryption key.
+ *
+ * @throws CliError as `swap` of the etcd client; after `unreachable`, the session may be stored
+ */
 async function replace({ etcd, access }: SharedStore, session: Session): Promise<void> {
   const sealed = await sealSession({ session, marker: null }, access)
   let found = await etcd.read()
@@ -63,10 +67,10 @@ async function replace({ etcd, access }: SharedStore, session: Session): Promise
 }
 
 /**
- * Ends the session of the profile on every machine, by replacing its value in etcd with one without tokens. Never deletes the key, so
- * that a late delivery of a token finds an ended session and is dropped, instead of finding no key and being kept.
+ * Signs every machine out, by replacing the session in etcd with one without tokens. Keeps the key: without it, a pending file
+ * with new tokens would be kept instead of dropped.
  *
- * @throws CliError as `SharedStore.read` and `swap`; this machine's access token is removed in any case
+ * @throws CliError as `SharedStore.read` and `swap`; this machine's cached access token is removed in any case
  */
 export async function endSharedSession(io: Io, profile: string): Promise<SignOutResult> {
   const store = openSharedStore(io)
@@ -87,8 +91,8 @@ export async function endSharedSession(io: Io, profile: string): Promise<SignOut
 }
 
 /**
- * Describes the session in etcd, within two seconds. If etcd doesn't answer, describes this machine's copy while its access token
- * is valid.
+ * Returns the session in etcd with its state, within about two seconds. If etcd doesn't answer, returns the newest session on
+ * this machine while its access token is valid.
  *
  * @throws CliError the reason why the session can't be used
  */

@@ -8,20 +8,20 @@ import { createEtcdClient, type EtcdValue } from './etcd.ts'
 import { listPendingFiles, type RenewalAttempt, readCachedSession } from './local.ts'
 import { type RenewalMarker, readEtcdSetup, type SharedSession, sealSession, unsealSession } from './value.ts'
 
-/** A session in etcd, with the key's revision. */
+/** The session and its marker in etcd, with the revision of the key. */
 export interface SharedSessionAtRevision extends SharedSession {
   readonly revision: string
 }
 
-/** Maximum milliseconds for delivering the outcome of an earlier command to etcd. */
-const OFFER_LIMIT_MS = 15_000
-/** Maximum milliseconds to wait for etcd in a command that also works without an answer of etcd. */
+/** Maximum milliseconds for delivering the outcome in one pending file to etcd. */
+const PENDING_DELIVERY_LIMIT_MS = 15_000
+/** Maximum milliseconds to wait for etcd in a command that can do without etcd. */
 export const BEST_EFFORT_ETCD_TIMEOUT_MS = 2000
 
 /**
- * Returns access to the session of the current profile in etcd, and to this machine's files for that session. Sends no request yet.
+ * Returns access to the current profile's session in etcd, and to the files that this machine keeps of it. Sends no request.
  *
- * @param limitMs milliseconds for all requests to etcd together
+ * @param limitMs milliseconds for all requests to etcd together; unlimited by default
  * @throws CliError `store_not_configured`, exit 3
  */
 export function openSharedStore(io: Io, limitMs?: number) {
@@ -34,12 +34,17 @@ export function openSharedStore(io: Io, limitMs?: number) {
     access,
     etcd,
     files: profileFiles(io, io.settings.profile.value),
-    /** Reads the session; undefined if the key doesn't exist. @throws CliError as `read` of etcd and `unsealSession` */
+    /**
+     * Reads and decrypts the value; undefined if the key doesn't exist.
+     *
+     * @throws CliError as `read` of the etcd client and `unsealSession`
+     */
     read: async () => open(await etcd.read()),
     /**
-     * Replaces the session by compare-and-swap; returns `isDone` and `found` as `swap` of etcd, decrypted.
+     * Encrypts and writes a value by compare-and-swap.
      *
-     * @throws CliError as `swap` of etcd and `unsealSession`
+     * @returns as `swap` of the etcd client, decrypted
+     * @throws CliError as `swap` of the etcd client and `unsealSession`
      */
     async swap(revision: string, next: SharedSession, limitMs: number) {
       const { isDone, found } = await etcd.swap(revision, await sealSession(next, access), limitMs)
@@ -51,14 +56,16 @@ export function openSharedStore(io: Io, limitMs?: number) {
 export type SharedStore = ReturnType<typeof openSharedStore>
 
 /**
- * Delivers the pending outcomes of this machine's earlier commands to etcd, and returns the session.
+ * Delivers this machine's pending files to etcd, then returns the session.
  *
- * @throws CliError as `read`; exit 4 if etcd holds an older generation than this machine has seen, as after a restored backup
+ * @returns undefined if the key doesn't exist; then the pending files stay, with a warning
+ * @throws CliError as `SharedStore.read` and `swap`; `store_unavailable`, exit 4, if etcd holds an older generation than this
+ *   machine has seen, as after a restored backup
  */
 export async function deliverAndRead(store: SharedStore): Promise<SharedSessionAtRevision | undefined> {
   const { io, files } = store
-  // List local files before reading etcd: another process of this machine may store a later state during the read, and etcd would
-  // seem to hold an older token than this machine.
+  // Read this machine's files before etcd: another process of this machine may renew during the request, and its newer cached
+  // session would make etcd look restored from a backup.
   const known = readCachedSession(files)
   const left = listPendingFiles(files)
   let found = await store.read()
@@ -68,21 +75,26 @@ export async function deliverAndRead(store: SharedStore): Promise<SharedSessionA
       return undefined
     }
     const outcome = await readOutcome(store, file.path)
-    if (outcome !== undefined) found = await deliverOutcome(store, file, outcome, found, OFFER_LIMIT_MS)
-    // Keep a pending file without an outcome until it is obsolete: it may belong to a renewal that is still running.
+    if (outcome !== undefined)
+      found = await deliverOutcome(store, file, outcome, found, PENDING_DELIVERY_LIMIT_MS)
+    // Keep a pending file without a complete outcome until etcd holds a later session: it may belong to a renewal that is
+    // still running.
     const isOfNoUse = found !== undefined && (outcome !== undefined || isObsolete(file, found))
     if (isOfNoUse) catchError(() => files.disk.remove(file.path))
   }
   const session = found?.session
   if (session === undefined || session.ended !== undefined || known?.id !== session.id) return found
   if (known.generation <= session.generation) return found
-  // A member or the cluster was restored from a backup. Don't send its older token: the service would treat the token as stolen and
-  // revoke the grant.
+  // etcd was restored from a backup. Don't send its older token: the service would treat the reuse as theft and revoke the
+  // grant.
   const message = `etcd holds an older token of profile ${session.profile} than this machine has seen: it was set back`
   throw new CliError('store_unavailable', message, { hint: signInHint(session.profile) })
 }
 
-/** Returns a session whose new tokens are in a pending file of this machine, but not in etcd as far as this machine knows. */
+/**
+ * Returns the session with new tokens from a pending file, which etcd may not hold yet; undefined if no pending file has new
+ * tokens.
+ */
 export async function findHeldSession(store: SharedStore): Promise<Session | undefined> {
   for (const { path, generation } of listPendingFiles(store.files)) {
     const session = (await readOutcome(store, path))?.session
@@ -91,7 +103,7 @@ export async function findHeldSession(store: SharedStore): Promise<Session | und
   return undefined
 }
 
-/** Reads the outcome in a pending file; undefined if the file holds no complete outcome. */
+/** Reads the outcome in a pending file; undefined if it is incomplete or can't be decrypted. */
 async function readOutcome({ access, files }: SharedStore, path: string): Promise<SharedSession | undefined> {
   try {
     return await unsealSession(files.disk.read(path)?.trimEnd() ?? '', access)
@@ -101,13 +113,13 @@ async function readOutcome({ access, files }: SharedStore, path: string): Promis
 }
 
 /**
- * Writes the outcome of sending a refresh token to etcd, by compare-and-swap until it succeeds, the outcome is obsolete, or the
- * key is gone. New tokens, and the end of the session, replace any marker as long as etcd holds the same sign-in, not ended, at a
- * lower generation. Any other outcome replaces only the token's own marker; if that marker isn't there, the value is rewritten
- * unchanged, so that a late compare-and-swap of the marker fails.
+ * Delivers the outcome of a renewal attempt to etcd, by compare-and-swap until one succeeds or the outcome is obsolete. New
+ * tokens, or the end of the session, replace any marker. Any other outcome replaces only the attempt's own marker; if that
+ * marker isn't in etcd, the value is rewritten unchanged, so that a late compare-and-swap of the marker fails.
  *
- * @returns the session in etcd; undefined if the key doesn't exist, in which case the tokens must be kept
- * @throws CliError as `swap` of etcd
+ * @param was the value that the first compare-and-swap expects
+ * @returns the value in etcd; undefined if the key doesn't exist, so that the tokens must be kept on this machine
+ * @throws CliError as `SharedStore.swap`
  */
 export async function deliverOutcome(
   store: SharedStore,
@@ -130,7 +142,7 @@ export async function deliverOutcome(
 }
 
 /**
- * Whether the outcome of sending a refresh token no longer matters: etcd holds another sign-in, an ended session, or a later
+ * Whether the outcome of an attempt no longer matters, since etcd holds another sign-in, an ended session, or a later
  * generation.
  */
 function isObsolete({ id, generation }: RenewalAttempt, { session }: SharedSession): boolean {
@@ -138,9 +150,8 @@ function isObsolete({ id, generation }: RenewalAttempt, { session }: SharedSessi
 }
 
 /**
- * Returns the error for a token whose outcome is unknown on every machine. Unless the sender itself reported the outcome as
- * unknown, the sender may hold the new token, and the hint names it. Machines are told apart by the pending file, since host names
- * may repeat.
+ * Returns the error for a refresh token whose outcome is unknown. If the sender stopped responding, it may hold the new token,
+ * so the hint names it. Whether this machine is the sender is told by a pending file, since host names may repeat.
  */
 export function unknownOutcomeError(
   { files, io }: Pick<SharedStore, 'files' | 'io'>,
@@ -160,5 +171,5 @@ export function unknownOutcomeError(
   return new CliError('refresh_interrupted', message, { hint })
 }
 
-/** Returns a random id in hex digits. */
+/** Returns a random id of this many bytes in hex digits. */
 export const createHexId = ({ random }: Io, bytes: number) => Buffer.from(random.bytes(bytes)).toString('hex')

@@ -6,20 +6,20 @@ import { IS_POSIX, reasonOf } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
 import type { Session } from '../session-file.ts'
 
-/** A marker in etcd: the refresh token of the session's generation may have been sent. */
+/** Marker beside a session in etcd: one machine is renewing the session, and may have sent its refresh token. */
 export interface RenewalMarker {
-  /** Random id of the marker, by which its writer recognizes the marker in etcd. */
+  /** Random id of the marker, by which the process that wrote it recognizes it. */
   readonly writer: string
-  /** Host name of the machine that wrote the marker. */
+  /** Host name of the machine that is renewing. */
   readonly host: string
   /**
-   * Set once the outcome of sending the refresh token is unknown. `said by its sender`: the sender has received no new token. `said
-   * by another`: the sender stopped responding and may hold the new token.
+   * Set once the outcome of the refresh request is unknown. `said by its sender`: the sender received no new token. `said by
+   * another`: the sender stopped responding, and may hold the new token.
    */
   readonly unknown?: 'said by its sender' | 'said by another'
 }
 
-/** The decrypted value of a profile's key in etcd: the session, and the marker if its refresh token may have been sent. */
+/** Decrypted value of a profile's key in etcd; `marker` is null while no machine is renewing. */
 export interface SharedSession {
   readonly session: Session
   readonly marker: RenewalMarker | null
@@ -29,7 +29,7 @@ const KEY_BYTES = 32
 const FORMAT = 1
 
 /**
- * Reads the settings of a session in etcd: members, key, credentials, and the encryption key.
+ * Reads the settings of the `etcd` store: members, the profile's key, credentials, and the encryption key (`sealing`).
  *
  * @throws CliError `store_not_configured`, exit 3
  */
@@ -53,10 +53,13 @@ export function readEtcdSetup(io: Io) {
   }
 }
 
-/** Address, credentials and encryption key of a profile's session in etcd. */
 export type EtcdSetup = ReturnType<typeof readEtcdSetup>
 
-/** Returns the 32 bytes of the encryption key, which is configured in base64. @throws CliError `store_not_configured`, exit 3 */
+/**
+ * Returns the encryption key, which is configured in base64.
+ *
+ * @throws CliError `store_not_configured`, exit 3, unless it is 32 bytes
+ */
 function sealingKey(io: Io): Uint8Array {
   const make = 'make a key with: openssl rand -base64 32'
   const file = settingValue('store_key_file', io.settings)
@@ -68,7 +71,12 @@ function sealingKey(io: Io): Uint8Array {
   return new Uint8Array(key)
 }
 
-/** Reads the file that a setting or variable names. @param access `private` refuses a file that other users can read */
+/**
+ * Reads a file that a setting or variable names; undefined without a path.
+ *
+ * @param access `private` refuses a file that other users can read
+ * @throws CliError `store_not_configured`, exit 3
+ */
 function readFile(name: string, path: string | undefined, access?: 'private'): string | undefined {
   if (path === undefined) return undefined
   try {
@@ -86,8 +94,8 @@ function notConfigured(message: string, hint: string): CliError {
 }
 
 /**
- * Encrypts a value for its key in etcd: compact JWE, `dir` with A256GCM (RFC 7516, RFC 7518 sections 4.5 and 5.3). The protected
- * header names the key in etcd, so a ciphertext copied to another key is rejected.
+ * Encrypts a value for its key in etcd: compact JWE, `dir` with A256GCM (RFC 7516; RFC 7518 sections 4.5 and 5.3). The
+ * protected header names the etcd key, so that a ciphertext copied to another key is rejected.
  */
 export async function sealSession(value: SharedSession, { key, sealing }: EtcdSetup): Promise<string> {
   const text = JSON.stringify({ format: FORMAT, session: value.session, note: value.marker })
@@ -97,9 +105,10 @@ export async function sealSession(value: SharedSession, { key, sealing }: EtcdSe
 }
 
 /**
- * Decrypts a value that `seal` encrypted.
+ * Decrypts a value that `sealSession` encrypted.
  *
- * @throws CliError `store_unavailable`, exit 4, if the encryption key differs, or the ciphertext was changed or moved
+ * @throws CliError `store_unavailable`, exit 4, if the encryption key differs, or the ciphertext was changed or copied from
+ *   another key
  */
 export async function unsealSession(sealed: string, { key, sealing }: EtcdSetup): Promise<SharedSession> {
   try {
