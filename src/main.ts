@@ -8,7 +8,7 @@ import type { ExitCode } from './errors.ts'
 import { resolveDirectories } from './settings/paths.ts'
 import { PROFILE_AND_SETTINGS } from './settings/table.ts'
 import { watchSignals } from './signals.ts'
-import { closeLostTerminals, createInput, createOutput, isTerminal } from './streams.ts'
+import { closeLostTerminals, createOutput, createStdin, isTerminal } from './streams.ts'
 import { sanitizeLine } from './terminal/sanitize.ts'
 
 /** Version from package.json, defined by the build. */
@@ -42,7 +42,7 @@ export async function main(): Promise<ExitCode> {
     environment,
     directories,
     platform,
-    stdin: createInput(),
+    stdin: createStdin(),
     stdout: createOutput(() => process.stdout, 1, platform, interrupts.signal),
     stderr: createOutput(() => process.stderr, 2, platform, interrupts.signal, 'may be lost'),
     clock,

@@ -8,7 +8,7 @@ export function shellQuote(word: string, platform: NodeJS.Platform): string {
 }
 
 /** Returns a `mailclaim` command line with these arguments, for the user to paste into a shell. */
-export function commandLine(words: readonly string[], platform: NodeJS.Platform): string {
+export function mailclaimCommand(words: readonly string[], platform: NodeJS.Platform): string {
   return ['mailclaim', ...words].map((word) => shellQuote(word, platform)).join(' ')
 }
 

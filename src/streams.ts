@@ -31,7 +31,7 @@ export function closeLostTerminals(): void {
 }
 
 /** Creates the standard input of commands. The stream is opened on first use, because an open stdin keeps the process alive. */
-export function createInput(): Input {
+export function createStdin(): Input {
   let stream: Readable | undefined
   return {
     get isTTY() {

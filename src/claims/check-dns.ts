@@ -5,7 +5,7 @@ import { formatResolver } from '../dns/wire/address.ts'
 import { type CliError, usageError } from '../errors.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { dnsSettings } from '../settings/settings.ts'
-import { commandLine } from '../shell-quote.ts'
+import { mailclaimCommand } from '../shell-quote.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 import { createRenderContext } from '../terminal/output.ts'
@@ -193,7 +193,7 @@ export async function writeReport(
       at: clock.now(),
       version: installation.version,
       resolvers: asked,
-      command: commandLine(['claims', 'check', ...words], io.platform),
+      command: mailclaimCommand(['claims', 'check', ...words], io.platform),
     }
     const render =
       format === 'markdown'

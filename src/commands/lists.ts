@@ -3,7 +3,7 @@ import type { ServiceClient } from '../service/client.ts'
 import type { PageFetcher } from '../service/lists.ts'
 import type { OptionDefinition, OptionValues } from '../settings/option.ts'
 import { parseInteger } from '../settings/parse-value.ts'
-import { commandLine } from '../shell-quote.ts'
+import { mailclaimCommand } from '../shell-quote.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 
@@ -106,5 +106,5 @@ function repeatCommand({ settings, platform }: Io, values: Readonly<Record<strin
   const others = before.filter(
     (word, at) => isOther(word) && (isOther(before[at - 1]) || before[at - 1]?.includes('=')),
   )
-  return commandLine([...others, ...Object.entries(values).flat(), ...after], platform)
+  return mailclaimCommand([...others, ...Object.entries(values).flat(), ...after], platform)
 }

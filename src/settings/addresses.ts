@@ -94,8 +94,8 @@ export function appendPath(base: URL, path: string): URL {
  * Formats a server's URL without a trailing slash and default port. Sessions are bound to this text, and issuers are compared as
  * this text (RFC 8414 section 3.3).
  */
-export function formatUrl(base: URL): string {
-  return base.href.replace(/\/+$/, '')
+export function formatUrl(url: URL): string {
+  return url.href.replace(/\/+$/, '')
 }
 
 const RESOLVER_URL = 'https://dns.example/dns-query'

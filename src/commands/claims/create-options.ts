@@ -1,7 +1,7 @@
 import { usageError } from '../../errors.ts'
 import { CLAIM_REGIONS, type ClaimRequest } from '../../service/types.ts'
 import type { OptionDefinition, OptionValues } from '../../settings/option.ts'
-import { commandLine } from '../../shell-quote.ts'
+import { mailclaimCommand } from '../../shell-quote.ts'
 import type { Io } from '../../terminal/io.ts'
 
 /** Options of a new claim, for `claims create` and `claim`. */
@@ -63,7 +63,7 @@ function parseLabel(text: string, name: string): string {
 export async function askForDomain(io: Io): Promise<string> {
   const { settings, platform, prompts } = io
   if (!settings.interactive)
-    throw usageError('the domain is missing', commandLine([...settings.argv, 'example.com'], platform))
+    throw usageError('the domain is missing', mailclaimCommand([...settings.argv, 'example.com'], platform))
   const { checkName } = await import('../../dns/wire/name.ts')
   return prompts.input({
     message: 'Domain to claim:',
