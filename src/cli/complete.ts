@@ -8,19 +8,19 @@ import { type GlobalOptions, resolveSettings } from '../settings/settings.ts'
 import { SETTING_KEYS, SETTINGS, type SettingDefinition, settingName } from '../settings/table.ts'
 import { type CommandLine, listSubcommands, loadCommand, parseLine, readOption, takesValue } from './line.ts'
 
-/** Completion candidates with their descriptions; `'files'` leaves the completion of file names to the shell. */
+/** Completion candidates with their descriptions; `'files'` if the shell should complete file names itself. */
 type Candidates = readonly (readonly [value: string, description: string])[] | 'files'
 
-/** Maximum number of domains offered: nobody reads a longer list, and a shell takes seconds to display it. */
+/** Maximum number of domains that are offered: nobody reads a longer list, and a shell takes seconds to display it. */
 const MAX_DOMAINS = 500
 
 /**
  * Prints completion candidates for a shell's completion script, which calls `__complete -- word… partial`: one line per
- * candidate, `value TAB description`, or `:files` to complete file names. The user is in the middle of typing, so this
- * prints no error, always exits 0 and sends no request.
+ * candidate, `value TAB description`, or `:files` for file names. As the user is still typing, prints no error, always exits 0
+ * and sends no request.
  *
  * @param argv the arguments after `__complete`. With `--dotted` instead of `--`, each word has a dot in front: PowerShell drops
- *   empty arguments, and the word at the cursor may be empty.
+ *   empty arguments, but the word at the cursor may be empty.
  */
 export async function printCompletions(argv: readonly string[], context: Context): Promise<ExitCode> {
   const [mode, ...given] = argv
@@ -32,12 +32,12 @@ export async function printCompletions(argv: readonly string[], context: Context
     const lines = fits.map((candidate) => `${candidate.join('\t')}\n`)
     await context.stdout.write(lines.join(''))
   } catch {
-    // Print no candidates: the command itself reports the error, such as a damaged configuration, when it is run.
+    // Print no candidates. The command itself reports the error, such as a damaged configuration, when it is run.
   }
   return Exit.done
 }
 
-/** Finds the candidates for a command line. @param words after the program's name; the last is the typed part at the cursor */
+/** Finds the candidates for the last word. @param words the words after `mailclaim`; the last is the typed part at the cursor */
 async function findCandidates(words: readonly string[], context: Context): Promise<Candidates> {
   const partial = words.at(-1) ?? ''
   const before = words.slice(0, -1)
@@ -67,7 +67,7 @@ function listCommands({ node, isHelp }: CommandLine): Candidates {
   return [...level.map(([word, { summary }]) => [word, summary] as const), ...help]
 }
 
-/** Lists the options that can still be given: the repeatable ones, and those that aren't on the command line yet. */
+/** Lists the options that can still be given: repeatable ones, and those that aren't on the command line yet. */
 function listUnusedOptions(
   options: readonly OptionDefinition[],
   before: readonly string[],
@@ -83,7 +83,7 @@ function listUnusedOptions(
   ]
 }
 
-/** Returns the operands: the words that are neither options nor option values. */
+/** Returns the operands: words that are neither options nor their values, and everything after `--`. */
 function findOperands(rest: readonly string[], options: readonly OptionDefinition[]): string[] {
   const valued = new Set(options.filter(takesValue).map((option) => longFlag(option.flags)))
   const end = rest.indexOf('--')
@@ -133,7 +133,7 @@ async function listValues(
   }
 }
 
-/** Resolves the settings with the profile and base URL of the command line, which decide which ledger has the candidate domains. */
+/** Resolves the settings with the profile and base URL of the command line: they choose the ledger with the candidate domains. */
 function readSettings(before: readonly string[], context: Context) {
   const [profile, baseUrl] = [readOption(before, '--profile'), readOption(before, '--base-url')]
   const options: GlobalOptions = { ...(profile && { profile }), ...(baseUrl && { baseUrl }) }

@@ -3,22 +3,21 @@ import type { CommandDefinition } from '../commands/definition.ts'
 import type { Output } from '../context.ts'
 import type { Palette } from '../terminal/color.ts'
 
-/** Columns of help text if the output has no width, such as a pipe or the generated documentation. */
+/** Width of help text in columns if the output has none, such as a pipe or the generated documentation. */
 const DEFAULT_WIDTH = 80
-/** Maximum columns of help text, also in a wider window: longer lines are hard to read. */
+/** Maximum width of help text in columns: longer lines are hard to read. */
 const MAX_WIDTH = 100
-/** Minimum columns of help text, also in a narrower window. */
+/** Minimum width of help text in columns, even in a narrower window. */
 const MIN_WIDTH = 40
 
-/** Heading of the global options, which only `mailclaim --help` lists. */
+/** Heading of the global options. Only `mailclaim --help` lists them; the help of a command refers to it. */
 export const GLOBAL_OPTIONS_TITLE = 'Global options:'
 
-/** Returns the width of help text in columns. */
 export function computeHelpWidth(output: Pick<Output, 'columns'>): number {
   return Math.max(MIN_WIDTH, Math.min(output.columns ?? DEFAULT_WIDTH, MAX_WIDTH))
 }
 
-/** Returns commander's help configuration: a command's help omits global options, and `--[no-]x` is one line. */
+/** Returns commander's help configuration: the help of a command omits global options, and `--x` and `--no-x` share a line. */
 export function createHelpConfiguration(width: number, palette: Palette): Partial<Help> {
   return {
     helpWidth: width,
@@ -33,8 +32,8 @@ export function createHelpConfiguration(width: number, palette: Palette): Partia
           (isRoot || option.helpGroupHeading !== GLOBAL_OPTIONS_TITLE) &&
           !(option.negate && visible.some((other) => isOpposite(option, other))),
       )
-      // Filter the options in a copy that is used for help only: commander also takes its suggestions for a mistyped option from
-      // `visibleOptions`, so the original must list all.
+      // Filter the options in a copy of the helper: commander also looks for suggestions for a mistyped option in
+      // `visibleOptions`, so the original must return all.
       const brief = Object.assign(Object.create(helper) as Help, {
         visibleOptions: () => own,
         optionTerm: (option: Option) =>
@@ -45,7 +44,7 @@ export function createHelpConfiguration(width: number, palette: Palette): Partia
   }
 }
 
-/** Returns the output of `mailclaim` without arguments, which fits a terminal of 24 lines and 80 columns. */
+/** Returns what `mailclaim` without arguments prints. It fits a terminal of 24 lines and 80 columns. */
 export function formatWelcomeScreen(root: Command, { strong }: Palette): string {
   const commands = root.commands.map((command) => `  ${command.name().padEnd(11)} ${command.summary()}`)
   return `${root.description()}
@@ -62,12 +61,14 @@ Every option: mailclaim --help. One command: mailclaim help claim
 `
 }
 
-/** Whether the options are a pair of `--x` and `--no-x`. */
 function isOpposite(one: Option, other: Option): boolean {
   return one.negate !== other.negate && one.attributeName() === other.attributeName()
 }
 
-/** Returns the end of a command's help: its examples, and a line that points to the global options. */
+/**
+ * Returns the end of a command's help: its examples, and a reference to the global options. An example's description is left out
+ * if the line would be wider than `width`.
+ */
 export function formatHelpFooter(
   examples: CommandDefinition['examples'],
   { strong }: Palette,

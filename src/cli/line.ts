@@ -7,25 +7,28 @@ export function isCommandGroup(node: CommandNode): node is CommandGroup {
   return 'commands' in node
 }
 
-/** A command line, split before the command's definition is loaded: only global options are known to take values. */
+/** A command line, split before the definition of its command is loaded, so that only global options are known. */
 export interface CommandLine {
-  /** The path of the command or group, such as `['claims', 'check']`; empty for the program itself. */
+  /** Path of the command or group in the command tree, such as `['claims', 'check']`; empty for `mailclaim` itself. */
   readonly path: readonly string[]
-  /** The node of the command tree at `path`; undefined for the program itself. */
+  /** Node of the command tree at `path`; undefined for `mailclaim` itself. */
   readonly node?: CommandNode | undefined
-  /** A word where a command's name is expected, if no command has that name. */
+  /** First argument in the place of a command's name that names no command; undefined if there is none. */
   readonly unknownWord?: string
-  /** A non-global option before `unknownWord`: the word may be its value, even a secret, so it must not be printed. */
+  /**
+   * The option in front of `unknownWord`, if it isn't global: then the word may be the option's value, such as a secret, and must
+   * not be printed.
+   */
   readonly unknownOption?: string
-  /** The remaining arguments in their original order: options, their values and operands. */
+  /** Arguments other than the path, in their original order: options, their values and operands. */
   readonly rest: readonly string[]
   /** Whether the command line begins with `help`: `mailclaim help claims check` is `mailclaim claims check --help`. */
   readonly isHelp: boolean
 }
 
 /**
- * Finds the command's path in the arguments, also with options between its words, so that only this command's code needs to be
- * loaded. The values of global options are skipped; a command's own option with a value must follow the command's name.
+ * Finds the command's path in the arguments, so that only this command's code is loaded. Global options may stand before and
+ * between the words of the path; other options with a value must follow it.
  */
 export function parseLine(argv: readonly string[]): CommandLine {
   const path: string[] = []
@@ -57,7 +60,7 @@ export function parseLine(argv: readonly string[]): CommandLine {
   return { path, node, rest, isHelp }
 }
 
-/** Loads the definition of the command line's command; undefined for a group, the program itself or an unknown command. */
+/** Loads the definition of the command; undefined for a group, for `mailclaim` itself, and for an unknown command. */
 export async function loadCommand({
   path,
   node,
@@ -67,13 +70,16 @@ export async function loadCommand({
   return isCommand ? loadDefinition(path, node) : undefined
 }
 
-/** Returns the subcommands of a group, or of the program if the node is undefined; undefined for a command. */
+/** Returns the subcommands of a group, or all commands if the node is undefined; undefined for a command. */
 export function listSubcommands(node: CommandNode | undefined): CommandTree | undefined {
   if (node === undefined) return tree
   return isCommandGroup(node) ? node.commands : undefined
 }
 
-/** Returns the value of `flag value` or `flag=value` in the arguments; the last one if the option is repeated. */
+/**
+ * Returns the value of an option given as `flag value` or `flag=value`; of a repeated option, the last; undefined if it is
+ * absent.
+ */
 export function readOption(args: readonly string[], flag: string): string | undefined {
   return args
     .findLast((word, at) => args[at - 1] === flag || word.startsWith(`${flag}=`))
@@ -84,7 +90,7 @@ export function takesValue(option: OptionDefinition): boolean {
   return /[<[]/.test(option.flags)
 }
 
-/** Whether the argument is a global option whose value is the next argument. */
+/** Whether the argument is a global option that takes the next argument as its value. */
 function takesNextWord(word: string): boolean {
   return createGlobalOptions().some((option) => takesValue(option) && longFlag(option.flags) === word)
 }

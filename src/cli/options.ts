@@ -6,8 +6,10 @@ import { parseChoice } from '../settings/parse-value.ts'
 import { takesValue } from './line.ts'
 
 /**
- * Adds options to a command. A repeatable option collects a list; of any other option the last value is used, so that a script can
- * put its defaults first. A filter given twice with different values is a usage error: ignoring one would list too much.
+ * Adds options to a command. The values of a repeatable option are collected; of any other option the last value counts, so that
+ * a script can put its defaults first. Different values of the same filter are a usage error: ignoring one would list too much.
+ *
+ * @param heading heading above the options in the help
  */
 export function addOptions(command: Command, options: readonly OptionDefinition[], heading: string): void {
   for (const definition of options) {
@@ -26,9 +28,10 @@ export function addOptions(command: Command, options: readonly OptionDefinition[
 }
 
 /**
- * Parses the value of an option.
- * @throws CliError exit 2 for a value that the option doesn't accept. Every option rejects an empty value, because it usually
- *   comes from an unset shell variable.
+ * Parses an option's value.
+ *
+ * @throws CliError exit 2 if the option doesn't accept it, if it is empty (usually an unset shell variable), or if it is another
+ *   option's flag, so that the value is probably missing
  */
 function parseOption(text: string, definition: OptionDefinition, command: Command): unknown {
   const flag = longFlag(definition.flags)
@@ -43,7 +46,7 @@ function parseOption(text: string, definition: OptionDefinition, command: Comman
   return definition.parse === undefined ? text : definition.parse(text, flag)
 }
 
-/** Returns the options on the command line by commander's names, without defaults. */
+/** Returns the values of the options on the command line, without defaults, by commander's names: `dnsPort` for `--dns-port`. */
 export function readGivenOptions(command: Command): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(command.opts()).filter(([name]) => command.getOptionValueSource(name) === 'cli'),
@@ -51,9 +54,9 @@ export function readGivenOptions(command: Command): Record<string, unknown> {
 }
 
 /**
- * Checks the relations between options (`needs` and `conflicts`): an option without effect is an error, not ignored.
+ * Checks `needs` and `conflicts` of the given options: an option that would have no effect is an error.
  *
- * @param given the options on the command line, by commander's names
+ * @param given values of the options on the command line, by commander's names
  * @throws CliError exit 2
  */
 export function checkOptionRelations(

@@ -20,10 +20,11 @@ import { addOptions, checkOptionRelations, readGivenOptions } from './options.ts
 import { asksForJson, toUsageError } from './print-error.ts'
 
 /**
- * Parses a command line with commander and runs its command.
+ * Parses a command line with commander, and runs its command.
  *
- * @param argv the arguments after the program's name
- * @throws CliError exit 2 for a usage error; also any error of the command
+ * @param argv the arguments after `mailclaim`
+ * @returns 0 on success, and 2 for a group without a command, for which its help is printed
+ * @throws CliError exit 2 for a usage error; any error of the command
  */
 export async function runCommandLine(argv: readonly string[], context: Context): Promise<ExitCode> {
   const line = parseLine(argv)
@@ -51,15 +52,18 @@ export async function runCommandLine(argv: readonly string[], context: Context):
   }
 }
 
-/** Returns the arguments in commander's order: the command's path first. */
+/** Returns the arguments in the order that commander expects: first the command's path, then the rest. */
 function commanderArguments(line: CommandLine): string[] {
-  // Pass the unknown word on: commander then fails with an error that suggests similar commands.
+  // Pass on only the unknown word: commander then fails with an error that suggests similar commands.
   if (line.unknownWord !== undefined) return [...line.path, line.unknownWord]
   if (line.isHelp) return [...line.path, '--help']
   return [...line.path, ...line.rest]
 }
 
-/** Builds commander's program: with the command of the command line and its options, or else with all commands' names. */
+/**
+ * Builds commander's root command: with the typed command and its options, or, if no command is typed, with the names of all
+ * commands.
+ */
 function buildRootCommand(
   line: CommandLine,
   definition: CommandDefinition | undefined,
@@ -79,7 +83,7 @@ function buildRootCommand(
     .showSuggestionAfterError(true)
     .helpOption('-h, --help', ROOT_HELP.help)
     .helpCommand(false)
-    // Collect commander's output, to be written through the context, which handles backpressure and EPIPE.
+    // Collect commander's output: the context writes it, and handles backpressure and EPIPE.
     .configureOutput({
       writeOut: (text) => {
         printed.out += text
@@ -88,10 +92,10 @@ function buildRootCommand(
         printed.err += text
       },
       outputError: () => {},
-      // Stop commander from stripping colors: the palette already has none if they are disabled.
+      // Keep commander from stripping colors: the palette has none if color is off.
       getOutHasColors: () => true,
-      // Without the next three functions, commander opens the standard streams to read their width and colors, even when it prints
-      // no help.
+      // The next three functions keep commander from opening the standard streams to read their width and colors, even when it
+      // prints no help.
       getOutHelpWidth: () => width,
       getErrHelpWidth: () => width,
       getErrHasColors: () => true,
@@ -116,8 +120,8 @@ function buildRootCommand(
         continue
       }
       command.usage('<command> [options]').addHelpText('after', `\n${GLOBAL_OPTIONS_LINE}`)
-      // Unlike `parseLine`, commander also looks for a command after `--`, so add the commands of all groups if the arguments
-      // include `--`.
+      // Unlike `parseLine`, commander also looks for a command after `--`: with `--` in the arguments, add the commands of all
+      // groups.
       if (isTyped || line.rest.includes('--')) {
         if (definition === undefined) addOptions(command, createGlobalOptions(), GLOBAL_OPTIONS_TITLE)
         addLevel(command, node.commands, [...path, word])
@@ -145,7 +149,7 @@ function buildRootCommand(
   }
 }
 
-/** Resolves the settings, checks profile and options, and then runs the command, so that a usage error has no effect. */
+/** Resolves the settings, checks profile and options, and runs the command. All usage errors come before its first effect. */
 async function runCommand(
   definition: CommandDefinition,
   words: readonly string[],
@@ -173,8 +177,8 @@ async function runCommand(
 }
 
 /**
- * Checks that the profile is known. Without this, a mistyped profile would be reported as a missing base URL or session. With
- * an API key or a session in etcd, any profile is accepted: this machine needs no files for it.
+ * Checks that the profile is known: otherwise a mistyped profile would be reported as a missing base URL or session. With an API
+ * key, or a session in etcd, any profile is accepted, because this machine needs no files for it.
  *
  * @throws CliError exit 2 for a profile without settings, session and remembered claims
  */
@@ -186,7 +190,9 @@ async function checkProfile(settings: Settings, context: Context): Promise<void>
   requireKnownProfile(profile.value, context, settings)
 }
 
-/** Checks `--fields` against the fields of the command's output. @throws CliError exit 2 for an unknown field */
+/**
+ * Checks that the output has the fields of `--fields`. @throws CliError exit 2 for an unknown field, or a format without columns
+ */
 function checkFieldsOption({ fields, format }: Settings, { output }: CommandDefinition): void {
   if (fields === undefined) return
   if (format !== 'table' && format !== 'tsv')

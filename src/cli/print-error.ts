@@ -10,7 +10,10 @@ import { writeLines, writeMessage } from '../terminal/notices.ts'
 import { stringifyJson } from '../terminal/sanitize.ts'
 import { type CommandLine, readOption } from './line.ts'
 
-/** Prints an error on stderr, as JSON or as text, and returns its exit code. An error that isn't a `CliError` is a bug. */
+/**
+ * Prints an error on stderr, as JSON or as text, and returns its exit code. Returns 0 for `OutputClosedError` without printing:
+ * the reader of stdout has seen enough. An error that isn't a `CliError` is reported as a bug, exit 1.
+ */
 export async function printError(
   error: unknown,
   argv: readonly string[],
@@ -30,7 +33,7 @@ export async function printError(
       if (failure.hint !== undefined) await writeMessage('hint', failure.hint, context, colorOption)
       if (failure !== error && argv.includes('--verbose') && error instanceof Error)
         await writeLines(framesOf(error), context)
-      // A silent error, such as Ctrl-C: end the line in which the terminal shows `^C`, before the shell's prompt.
+      // For a silent error, such as Ctrl-C in `sandbox`, only end the line in which the terminal shows `^C`.
     } else if (stderr.isTTY) await stderr.write('\n')
   } catch (closed) {
     if (!(closed instanceof OutputClosedError)) throw closed
@@ -38,7 +41,7 @@ export async function printError(
   return failure.exit
 }
 
-/** Returns an error's name and the lines of its stack, without the message, which may quote untrusted text. */
+/** Returns an error's name and its stack frames. Leaves out the message, which may span lines and was printed before. */
 const framesOf = ({ name, stack = '' }: Error) => [
   name,
   ...stack.split('\n').filter((line) => /^ +at /.test(line)),
@@ -52,7 +55,7 @@ function createBugError(error: unknown): CliError {
   })
 }
 
-/** Whether errors are printed as JSON. Looks at the unparsed arguments, because a usage error occurs before they are parsed. */
+/** Whether errors are printed as JSON. Reads the unparsed arguments, because an error may occur while they are parsed. */
 export function asksForJson(argv: readonly string[]): boolean {
   const end = argv.indexOf('--')
   const line = end < 0 ? argv : argv.slice(0, end)
@@ -60,7 +63,9 @@ export function asksForJson(argv: readonly string[]): boolean {
   return line.some((word) => /^--json(=|$)/.test(word)) || format === 'json' || format === 'jsonl'
 }
 
-/** Converts commander's error into a usage error, without repeating text that may be an option's value, such as a key. */
+/**
+ * Converts commander's error into a usage error. Leaves out text that may be the value of a mistyped option, such as an API key.
+ */
 export function toUsageError(
   error: CommanderError,
   line: CommandLine,
@@ -70,8 +75,8 @@ export function toUsageError(
   const path = line.path.join(' ')
   const see = `see: ${['mailclaim', ...line.path].join(' ')} --help`
   const quoted = /'(.*)'/s.exec(error.message)?.[1] ?? ''
-  // Matches commander's suggestion, such as "(Did you mean --wait?)". Some suggested names aren't alike, so a name with another
-  // initial is dropped.
+  // Commander's suggestion, such as "(Did you mean --wait?)", and its first letter. A suggestion with another first letter than
+  // the typed name is dropped: commander also suggests names that hardly resemble it.
   const [, meant, initial] = /^\(Did you mean ((?:one of )?-*(.).*\?)\)$/.exec(suggestion) ?? []
   const hint = initial === /\w/.exec(quoted)?.[0] && meant ? `did you mean ${meant}` : see
   switch (error.code) {
@@ -99,16 +104,18 @@ export function toUsageError(
 
 const KEY_HINT = 'put it into MAILCLAIM_API_KEY, or store it: mailclaim login --with-api-key < key.txt'
 const PORT_HINT = 'give the registered address: mailclaim login --redirect-uri http://127.0.0.1:8765/callback'
-/** Hints for options of other tools that this program has no option for. */
+/** Hints for options that other tools have and mailclaim doesn't. */
 const OTHER_OPTIONS: Readonly<Record<string, string>> = {
   ...{ '--port': PORT_HINT, '--callback-port': PORT_HINT },
   ...{ '--token': KEY_HINT, '--api-key': KEY_HINT },
 }
 
-/** Command names of other tools, each with the last word of this program's command for the same purpose. */
+/** Command names of other tools, each with the last word of mailclaim's command for the same purpose. */
 const SYNONYMS = { whoami: 'status', signin: 'login', signout: 'logout', ls: 'list', show: 'get' }
 
-/** Returns a hint with the commands of any group whose last word is this word or its synonym; undefined if no command matches. */
+/**
+ * Returns a hint with the commands, in any group, whose last word is the given word or its synonym; undefined if there is none.
+ */
 function suggestCommands(word: string): string | undefined {
   const last = Object.hasOwn(SYNONYMS, word) ? SYNONYMS[word as keyof typeof SYNONYMS] : word
   const found = [...walkCommands(tree)].filter(({ path }) => path.at(-1) === last)
@@ -116,7 +123,6 @@ function suggestCommands(word: string): string | undefined {
   return commands.length === 0 ? undefined : `did you mean ${commands.join(', or ')}?`
 }
 
-/** Returns the option's name: the text before the first `=`. */
 function toFlag(option: string): string {
   return option.replace(/=.*/s, '')
 }

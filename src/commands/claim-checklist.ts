@@ -8,7 +8,7 @@ import { type ClaimPresenter, printEvent } from '../claims/write.ts'
 import type { Io } from '../terminal/io.ts'
 import { createRenderContext } from '../terminal/output.ts'
 
-/** Title of each event that the checklist shows as a completed step. */
+/** Titles of the completed steps, by the event that completes the step. */
 const STEP_TITLES: Partial<Record<ClaimEvent['event'], string>> = {
   created: 'Claim',
   published: 'Published',
@@ -18,8 +18,8 @@ const STEP_TITLES: Partial<Record<ClaimEvent['event'], string>> = {
 }
 
 /**
- * Creates the presenter of `claim` for people, on stderr: a checked-off line per completed step, and a moving line that names the
- * current wait.
+ * Creates the presenter that shows the progress of `claim` to people on stderr: a checked-off line per completed step, and a
+ * progress line that says what is awaited.
  *
  * @param publishes whether a `--publish` command adds the record; if not, the user is told to add it
  */
@@ -41,7 +41,7 @@ export function createChecklist(publishes: boolean, io: Io): ClaimPresenter {
       const { claim, text, error, report, nextInMs } = event
       switch (event.event) {
         case 'warning':
-          // Remove the moving line: the wait that it describes may be over.
+          // Remove the progress line before the warning: the wait that it describes may be over.
           await io.progress.end()
           return printEvent(event, io)
         case 'record':
@@ -53,7 +53,7 @@ export function createChecklist(publishes: boolean, io: Io): ClaimPresenter {
           const title = STEP_TITLES[event.event]
           const isCompleted = judgeClaim(claim, io.clock.now()).phase === 'completed'
           const news = event.event === 'created' ? `${formatDomain(claim)}, ${text}` : text
-          // For a completed claim, show only the name: the claim printed on stdout explains the status.
+          // For a completed claim, show only the domain name: its status is on stdout at the end.
           const what = isCompleted ? formatDomain(claim) : news
           if (error === undefined && !(isCompleted && event.event === 'created'))
             await io.progress.succeed(`${title}: ${what}`)

@@ -48,7 +48,7 @@ export const command = defineCommand({
     lineSchema: 'event',
     fields: [...CLAIM_FIELDS, ...ERROR_FIELDS],
     columns: CLAIM_COLUMNS,
-    events: [
+    eventFields: [
       ...listEventFields({ claim: CLAIM_FIELDS, earlier: CLAIM_FIELDS, report: CHECK_REPORT_FIELDS }),
       ...ERROR_FIELDS,
     ],

@@ -23,14 +23,16 @@ import { createGlobalOptions, loadDefinition } from './options.ts'
 
 const COLUMNS: readonly Column[] = [{ field: 'command', kind: 'id' }, { field: 'summary' }]
 
-/** Type of an option's value by the placeholder in its flags, such as `<port>`; any other placeholder is a string. */
+/** Types of option values by the placeholder in the option's flags, such as `<port>`. Other placeholders stand for strings. */
 const VALUE_TYPES: Readonly<Record<string, 'integer' | 'number'>> = {
   n: 'integer',
   port: 'integer',
   seconds: 'number',
 }
 
-/** Meaning of each exit code, and a script's next step: `retry` for a failure that may pass, `wait` for progress and repeat. */
+/**
+ * Meaning of each exit code, and advice for scripts: `retry` if the failure may pass, `wait` to run the same command again later.
+ */
 const EXIT_CODES: Readonly<
   Record<ExitCode, readonly [meaning: string, advice: 'continue' | 'stop' | 'retry' | 'wait']>
 > = {
@@ -48,7 +50,7 @@ const EXIT_CODES: Readonly<
   143: ['terminated', 'stop'],
 }
 
-/** Environment variables that the program reads. Options override them. */
+/** Environment variables that mailclaim reads, for `commands --json`. */
 const ENVIRONMENT: readonly { readonly name: string; readonly description: string }[] = [
   ...PROFILE_AND_SETTINGS.flatMap(([key, { variable, description, flags }]) =>
     variable
@@ -73,7 +75,6 @@ const ENVIRONMENT: readonly { readonly name: string; readonly description: strin
   { name: 'NODE_EXTRA_CA_CERTS', description: 'a file with more certificate authorities' },
 ]
 
-/** Meaning of each output format. */
 const FORMAT_MEANINGS: Readonly<Record<(typeof FORMATS)[number], string>> = {
   table: 'for people',
   json: 'one document: the object, or a list as {"object":"list","has_more":…,"data":[…]}',
@@ -81,7 +82,7 @@ const FORMAT_MEANINGS: Readonly<Record<(typeof FORMATS)[number], string>> = {
   tsv: 'a header and a line per item, tab-separated',
 }
 
-/** Creates the command `commands`, which describes all commands of the tree, including itself. */
+/** Creates the command `commands`, which describes every command of the tree, including itself. */
 export function createCommandsCommand(tree: CommandTree): CommandDefinition {
   return defineCommand({
     description: 'Describes every command for programs: arguments, options, exit codes, formats and fields.',
@@ -123,8 +124,8 @@ export function createCommandsCommand(tree: CommandTree): CommandDefinition {
 }
 
 /**
- * Returns the codes of all errors that a command can end with: its own, and, if it needs an account, those of sessions and
- * requests.
+ * Returns the codes of all errors that a command can end with: those of its definition, those of every command, and, if it needs
+ * an account, those of sessions and requests.
  */
 export function listErrorCodes({
   account,
@@ -154,7 +155,7 @@ async function describeCommand({ path, leaf }: { path: readonly string[]; leaf: 
     usual_format: usualFormat,
     fields: output.fields ?? listSelectableFields(output),
     column_fields: listSelectableFields(output),
-    event_fields: output.events ?? null,
+    event_fields: output.eventFields ?? null,
     events: Object.entries(events ?? {}).map(([event, meaning]) => ({ event, meaning })),
     examples: Object.entries(examples).map(([line, text]) => ({ line, description: text })),
     schema: schemaFile(schema),
@@ -172,7 +173,11 @@ function describeArgument({ syntax, description, asked }: ArgumentDefinition) {
   }
 }
 
-/** Returns an option's entry in `commands --json`. @param others the command's options, whose `conflicts` may name this option */
+/**
+ * Returns an option's entry in `commands --json`.
+ *
+ * @param others all options of the command: a conflict may be declared only by the other option
+ */
 function describeOption(option: OptionDefinition, others: readonly OptionDefinition[]) {
   const name = longFlag(option.flags)
   const value = /[<[](.+)[>\]]/.exec(option.flags)?.[1] ?? null
@@ -206,7 +211,10 @@ function describeExit(code: ExitCode) {
   return { code, meaning, advice }
 }
 
-/** Returns the file name of a JSON Schema, or a reference to a definition in the file: `commands.json#/$defs/command`. */
+/**
+ * Returns the file of a schema, such as `list.json`, or of a definition in it, such as `commands.json#/$defs/command`; null for
+ * undefined.
+ */
 function schemaFile(name: string | undefined): string | null {
   return name?.replace(/^[\w-]+/, '$&.json') ?? null
 }

@@ -105,8 +105,8 @@ export const setCommand = defineCommand({
     try {
       value = settingText(setting.parse(text, name))
     } catch (error) {
-      // `parse` throws with exit 3 for a base URL, as for one that is already configured. Here the typed value is wrong, so make it
-      // a usage error (exit 2).
+      // `parse` throws exit 3 (not configured) for an invalid base URL. Here the user typed the value, so make it a usage error,
+      // exit 2.
       throw error instanceof CliError ? usageError(error.message, error.hint) : error
     }
     const { updateConfig, withSetting } = await import('../settings/config.ts')
@@ -141,7 +141,7 @@ export const unsetCommand = defineCommand({
       const before = config.profiles[profile]
       was = before?.[key] !== undefined
       if (was) config.profiles[profile] = withSetting(before, key, undefined)
-      // Remove an empty profile, so that only a session or remembered claims keep its name known.
+      // Remove a profile without settings: otherwise its name would remain known although nothing is stored under it.
       if (Object.keys(config.profiles[profile] ?? {}).length === 0) delete config.profiles[profile]
     })
     await io.writeOutcome({ profile, name, was_set: was }, UNSET_COLUMNS)
@@ -149,7 +149,7 @@ export const unsetCommand = defineCommand({
   },
 })
 
-/** Masks passwords in a setting's value, which may be one or more URLs, for printing. */
+/** Masks user names, passwords and queries in a setting's value, which may be one or more URLs separated by spaces. */
 function maskValue(value: string): string {
   return maskUserInfo(value.includes('://') ? value.split(' ').map(maskUrlSecrets).join(' ') : value)
 }

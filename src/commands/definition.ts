@@ -4,7 +4,6 @@ import { MAX_WAIT_SECONDS, parseSeconds } from '../settings/parse-value.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 
-/** A positional argument of a command. */
 export interface ArgumentDefinition {
   /** Syntax as in the usage line: `<name>` is required, `[name]` is optional, `[name...]` takes several. */
   readonly syntax: string
@@ -27,18 +26,15 @@ export interface OutputDefinition {
   readonly fields?: readonly string[]
   /** Columns of tables and TSV; a column's field may be computed and absent from the JSON. */
   readonly columns?: readonly Column[]
-  /**
-   * Dotted paths of an event's fields, listed as `event_fields` by `commands --json`; for commands whose `jsonl` lines are
-   * events.
-   */
-  readonly events?: readonly string[]
+  /** Dotted paths of an event's fields, for a command whose `jsonl` lines are events; `event_fields` in `commands --json`. */
+  readonly eventFields?: readonly string[]
   /** Formats besides table, json, jsonl and tsv. `--fields` doesn't apply to them. */
   readonly formats?: readonly string[]
   /** The format, one of `formats`, that applies without `--format`. Default: `table` on a terminal, else `tsv`. */
   readonly usualFormat?: string
 }
 
-/** The parsed command line of a command. */
+/** Arguments and options of a command line, as a command's `run` gets them. */
 export interface CommandInput<Options extends readonly OptionDefinition[]> {
   /** Positional arguments in order. The list ends before the first omitted argument. */
   readonly arguments: readonly string[]
@@ -64,11 +60,14 @@ export interface CommandDefinition<
   readonly arguments?: readonly ArgumentDefinition[]
   readonly options?: Options
   readonly output: OutputDefinition
-  /** Meanings of the events of `--format jsonl`, by the value of their `event` field. */
+  /** Meanings of the events of `--format jsonl`, by event name. */
   readonly events?: Readonly<Record<string, string>>
-  /** Descriptions of example command lines, by command line. */
+  /** Example command lines for help and documentation, each with its description. */
   readonly examples: Readonly<Record<string, string>>
-  /** Errors, or groups of errors, that the command can end with, besides those of every command and of `account`. */
+  /**
+   * Error codes or groups of `ERRORS` that the command can end with. The group `every` is implied, and with `account` also
+   * `session` and `service`.
+   */
   readonly errors?: readonly (ErrorGroup | ErrorCode)[]
   /** The required account. Default: none. */
   readonly account?: AccountNeed
@@ -87,20 +86,24 @@ export function listSelectableFields({ fields = [], columns = [] }: OutputDefini
 /** Output of a command that prints a bare value by default, for a shell's `$(…)`; `--format` overrides this. */
 export const SINGLE_VALUE_OUTPUT = { formats: ['value'], usualFormat: 'value' } as const
 
-/** Returns the fields of an event: `event`, `at` (the time), and the dotted fields of the event's objects. */
+/**
+ * Returns the dotted paths of an event's fields: `event`, `at` (the time), and those of its objects, such as `claim.status`.
+ *
+ * @param objects dotted field paths of each object, by its name in the event
+ */
 export function listEventFields(objects: Readonly<Record<string, readonly string[]>>): readonly string[] {
   const inner = Object.entries(objects).flatMap(([name, fields]) => fields.map((field) => `${name}.${field}`))
   return ['event', 'at', ...inner]
 }
 
-/** Returns the definition unchanged. The call lets TypeScript infer the types of `run`'s options from their definitions. */
+/** Returns the definition unchanged. The call lets TypeScript infer the type of `options` in `run` from the definitions. */
 export function defineCommand<const Options extends readonly OptionDefinition[]>(
   definition: CommandDefinition<Options>,
 ): CommandDefinition<Options> {
   return definition
 }
 
-/** Returns the definition of `--timeout` for a command that waits. @param own replaces the shared description, or adds a default */
+/** Returns the definition of `--timeout` for a command that waits. @param own fields that replace or complete the shared ones */
 export function timeoutOption(own: Partial<Pick<OptionDefinition, 'description' | 'default' | 'needs'>>) {
   return {
     flags: '--timeout <seconds>',
@@ -116,7 +119,7 @@ export const PUBLIC_RESOLVERS_OPTION = {
   description: 'query 1.1.1.1, 8.8.8.8, and 9.9.9.9 as well',
 } as const
 
-/** The argument `[claim]` of commands that work on one claim. On a terminal, the user picks a missing one from a list. */
+/** The argument `[claim]`. If it is missing, the user picks a known claim from a list; without prompts, that is exit 2. */
 export const CLAIM_ARGUMENT: ArgumentDefinition = {
   syntax: '[claim]',
   description: 'a domain name known on this machine (its newest claim), or a placeholder domain id',
@@ -124,7 +127,7 @@ export const CLAIM_ARGUMENT: ArgumentDefinition = {
   completion: 'domains',
 }
 
-/** The argument `[claim...]` of commands that work on one or several claims. */
+/** The argument `[claim...]` of commands that also take several claims. */
 export const CLAIMS_ARGUMENT: ArgumentDefinition = {
   ...CLAIM_ARGUMENT,
   syntax: '[claim...]',
@@ -133,14 +136,14 @@ export const CLAIMS_ARGUMENT: ArgumentDefinition = {
 
 /** A command in the command tree. `load` imports the definition, so that a start loads only the code of the typed command. */
 export interface CommandLeaf {
-  /** One line for the list of commands in the program's help. */
+  /** One line for the list of commands in `mailclaim --help`. */
   readonly summary: string
-  /** Heading in the program's help; absent for commands of a group. */
+  /** Heading in `mailclaim --help`; undefined for a subcommand of a group, which has the heading of its group. */
   readonly heading?: string | undefined
   load(): Promise<CommandDefinition>
 }
 
-/** Commands with a common first word, such as `claims`. */
+/** Subcommands with a common first word, such as `claims check` and `claims watch`. */
 export interface CommandGroup {
   readonly summary: string
   readonly heading: string
@@ -151,7 +154,7 @@ export type CommandNode = CommandLeaf | CommandGroup
 
 export type CommandTree = Readonly<Record<string, CommandNode>>
 
-/** Yields every command with its path, such as `['claims', 'check']`, in the order of the tree. */
+/** Yields every command with its path, such as `['claims', 'check']`, in the order of the help. */
 export function* walkCommands(tree: CommandTree): Generator<{ path: readonly string[]; leaf: CommandLeaf }> {
   for (const [word, node] of Object.entries(tree)) {
     if (!('commands' in node)) yield { path: [word], leaf: node }

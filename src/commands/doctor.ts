@@ -43,7 +43,7 @@ const MARKS: Readonly<Record<CheckStatus, { mark: string; paint: keyof Palette }
   skipped: { mark: '-', paint: 'faint' },
 }
 
-/** Writes one line per check to stdout, with the remedy below the message. */
+/** Writes each result to stdout: check, message, and the remedy below it, wrapped to the width of the terminal. */
 async function writeResults(results: readonly NamedCheckResult[], io: Io): Promise<void> {
   const { indent, wrapHint } = await import('../terminal/measure.ts')
   const { palette } = await createRenderContext(io)

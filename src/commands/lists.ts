@@ -7,7 +7,7 @@ import { mailclaimCommand } from '../shell-quote.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 
-/** Returns the paging options of the service's lists. @param defaultLimit the default of `--limit`, for help */
+/** Returns the paging options of commands that print a list of the service. @param defaultLimit default of `--limit`, for help */
 export function createPagingOptions(defaultLimit: string) {
   return [
     {
@@ -22,20 +22,25 @@ export function createPagingOptions(defaultLimit: string) {
   ] as const satisfies readonly OptionDefinition[]
 }
 
-/** A list of the service, and how to print it. */
+/** Definition of a list command: the list at the service, and how its items are printed. */
 export interface ServiceListDefinition<T> {
-  /** Returns the function that requests one page from the service. */
+  /** Creates the function that requests a page of the list from the service. */
   readonly fetcher: (lists: typeof import('../service/lists.ts'), client: ServiceClient) => PageFetcher<T>
-  /** Maximum number of items without `--limit` and `--all`. Default: all items. */
+  /** Maximum number of items if neither `--limit` nor `--all` is given; undefined for all items. */
   readonly defaultLimit?: number
-  /** Whether to print an item. Default: every item. */
+  /** Whether to print an item; undefined to print every item. `--limit` counts the printed items. */
   readonly filter?: ((item: T) => boolean) | undefined
   readonly columns: readonly Column[]
   /** Text on stderr if the list is empty. */
   readonly nothing: string
 }
 
-/** Prints a list of local items page by page. @param nothing text on stderr if the list is empty */
+/**
+ * Prints a list that the service doesn't page, such as profiles or known claims.
+ *
+ * @param pages parts of the list; each is printed as soon as it is complete
+ * @param nothing text on stderr if the list is empty
+ */
 export async function printLocalList(
   pages: AsyncIterable<readonly object[]> | Iterable<readonly object[]>,
   columns: readonly Column[],
@@ -48,10 +53,11 @@ export async function printLocalList(
 }
 
 /**
- * Prints a list of the service page by page. If the list has more items than the limit, a hint has the command that continues.
+ * Prints a list of the service, each page as it arrives. If the limit cuts the list off, prints a hint with the command that
+ * continues.
  *
- * @throws CliError the error of a failed request; after the first page, with the number of printed items in the message, and the
- *   command for the remaining items as hint
+ * @throws CliError the error of a failed request. After the first page, the message tells the number of printed items; if the
+ *   failure may pass, the hint is the command for the remaining items
  */
 export async function printServiceList<T extends { readonly id?: string | null }>(
   list: ServiceListDefinition<T>,
@@ -76,14 +82,15 @@ export async function printServiceList<T extends { readonly id?: string | null }
       await writer.page(page)
       printed += page.items.length
       hasMore = page.hasMore
-      // The command that continues begins after the last item of this page; with `--before`, it ends before the first item.
+      // `--after` this page's last item continues the list; a list that was read with `--before` continues before its first item.
       const item = isBackward ? page.items[0] : page.items.at(-1)
       if (item !== undefined) cursor = lists.readItemId(item)
     }
   } catch (error) {
     if (printed === 0 || !(error instanceof CliError) || error instanceof InterruptedError) throw error
     const mayPass = error.exit === Exit.unavailable && error.code !== 'no_progress'
-    // Suggest no command for JSON, whose output can't be continued, nor for a lasting error such as a refused cursor.
+    // Suggest no command for JSON, because two outputs don't form one document, nor for an error that would recur, such as a
+    // refused cursor.
     const canContinue = !isBackward && settings.format !== 'json' && mayPass
     const rest = flags.limit === undefined ? {} : { '--limit': String(flags.limit - printed) }
     throw error.with({
@@ -97,7 +104,7 @@ export async function printServiceList<T extends { readonly id?: string | null }
     await io.hint(`there are more: ${repeatCommand(io, { [isBackward ? '--before' : '--after']: cursor })}`)
 }
 
-/** Returns the typed command line with these option values replaced, quoted for the shell. */
+/** Returns the typed command line, quoted for the shell, with these options added or replaced. @param values values by flag */
 function repeatCommand({ settings, platform }: Io, values: Readonly<Record<string, string>>): string {
   const { argv } = settings
   const isOther = (word = '') => !Object.hasOwn(values, word.replace(/=.*/s, ''))

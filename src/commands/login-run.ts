@@ -31,32 +31,32 @@ import {
 import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 
-/** Options of a sign-in that aren't settings. */
+/** Options of `login` that aren't settings. */
 interface SignInOptions {
   readonly withApiKey: boolean
-  /** Whether to open the browser. If not, the authorization URL is only printed. */
+  /** Whether to open the browser; otherwise, the authorization URL is only printed. */
   readonly opensBrowser: boolean
   /** Milliseconds to wait for the redirect from the browser. */
   readonly timeoutMs: number
 }
 
 /**
- * Scopes of OpenID Connect that request an ID token and a refresh token, not access: a service may omit them from the grant, so
- * their absence causes no warning.
+ * Scopes of OpenID Connect that give no access to the API: `openid` requests an ID token, `offline_access` a refresh token. A
+ * service may leave them out of the granted scopes, so their absence causes no warning.
  */
 const OIDC_SCOPES: readonly string[] = ['openid', 'offline_access']
 /** Maximum length of an API key in characters. Longer input is probably the wrong file. */
 const MAX_KEY_LENGTH = 2000
 
 /**
- * Signs in with the browser or an API key, replaces the profile's session, and saves the settings that the sign-in used.
+ * Signs in with the browser or an API key, replaces the profile's session, and saves the settings that were used in the profile.
  *
- * @throws CliError exit 2 for a bad option, or if prompts and the browser are ruled out; exit 3 without a base URL or client id;
- *   also the errors of `prepareSignIn`, `login` and `exchangeCode`
+ * @throws CliError exit 2 for an invalid option, or for a browser sign-in without a user (`--no-input`, CI or no terminal); exit
+ *   3 without a base URL or client id; the errors of `prepareSignIn`, `login` and `exchangeCode`
  */
 export async function signIn(options: SignInOptions, outerIo: Io, columns: readonly Column[]): Promise<void> {
   const { withApiKey, timeoutMs } = options
-  // Open no browser with JSON output: the calling program gets the authorization URL and opens it where it likes.
+  // With JSON output, open no browser: the process that reads the output gets the authorization URL, and shows it to its user.
   const opensBrowser = options.opensBrowser && !isJsonFormat(outerIo.settings)
   const { environment, stdin, stderr } = outerIo
   const isUnattended = environment.ci || !(stdin.isTTY || stderr.isTTY)
@@ -67,7 +67,7 @@ export async function signIn(options: SignInOptions, outerIo: Io, columns: reado
     )
   }
   const io = createIo(outerIo, dropOtherServiceSettings(await promptForMissing(outerIo, withApiKey)))
-  // Fail before the user approves in the browser, not afterward: check the settings, then the credential store.
+  // Check settings and credential store before the user approves in the browser: an error afterward would waste the approval.
   getBaseUrl(io.settings)
   if (!withApiKey) getClientId(io.settings)
   const prepared = await prepareStore(io, withApiKey ? 'api_key' : 'session')
@@ -85,18 +85,19 @@ export async function signIn(options: SignInOptions, outerIo: Io, columns: reado
 
 const QUESTIONS = { base_url: 'Base URL of the service:', client_id: 'OAuth client id:' } as const
 
-/** Prompts for a missing base URL and client id. Without prompts, returns the settings unchanged, and a later check fails. */
+/**
+ * Prompts for a missing base URL and client id. Without prompts, returns the settings unchanged; `signIn` then fails with exit 3.
+ */
 async function promptForMissing(io: Io, withApiKey: boolean): Promise<Settings> {
   const { settings, prompts } = io
   if (!settings.interactive) return settings
   const needed = withApiKey ? (['base_url'] as const) : (['base_url', 'client_id'] as const)
-  // `settingValue` also validates the given settings before the prompts: otherwise a user answers them all, only to be refused.
   const missing = needed.filter((key) => settingValue(key, settings) === undefined)
   if (missing.includes('base_url'))
     await io.say('To try it without an account, run this in another terminal: mailclaim sandbox')
   const chosen = { ...settings.chosen }
   for (const key of missing) {
-    // Accept a bare host name, as browsers do.
+    // Adds `https://` to a base URL that was typed as a host name, such as `api.example.com`, as browsers do.
     const addScheme = (text: string) =>
       key === 'base_url' && /^[\w-]+(\.[\w-]+)+(\/|$)/.test(text) ? `https://${text}` : text
     const value = await prompts.input({
@@ -108,7 +109,10 @@ async function promptForMissing(io: Io, withApiKey: boolean): Promise<Settings> 
   return { ...settings, chosen }
 }
 
-/** Returns true if the check passes; otherwise the error's message and hint, as the prompt library expects. */
+/**
+ * Returns true if `check` doesn't throw, otherwise the error's message and hint as one text: the prompt library's validation
+ * result.
+ */
 function validationResult(check: () => unknown): true | string {
   try {
     check()
@@ -120,9 +124,10 @@ function validationResult(check: () => unknown): true | string {
 }
 
 /**
- * Tests the credential store before the sign-in. Without a keychain, and if `store` isn't set, the user may choose a file instead.
+ * Tests the credential store before the sign-in. Without a keychain, and if the setting `store` isn't set, offers the user a file
+ * instead.
  *
- * @throws CliError the error of `prepareSignIn`; exit 2 for an API key with the store `etcd`
+ * @throws CliError the error of `prepareSignIn`, also if the user declines; exit 2 for an API key with the store `etcd`
  */
 async function prepareStore(io: Io, kind: Session['kind']): Promise<PreparedSignIn> {
   const { settings, prompts } = io
@@ -144,7 +149,10 @@ async function prepareStore(io: Io, kind: Session['kind']): Promise<PreparedSign
   }
 }
 
-/** Signs in with the browser (authorization code grant, RFC 6749 section 4.1), and stores the session. */
+/**
+ * Signs in with the browser (authorization code grant, RFC 6749 section 4.1), and stores the session. @param timeoutMs time for
+ * the user's approval
+ */
 async function signInWithBrowser(opensBrowser: boolean, timeoutMs: number, prepared: PreparedSignIn, io: Io) {
   const { settings, environment } = io
   const scopes = settingValue('scope', settings) ?? []
@@ -166,9 +174,10 @@ async function signInWithBrowser(opensBrowser: boolean, timeoutMs: number, prepa
     scopes,
     resource,
     target: parseRedirectUri(settingValue('redirect_uri', settings)),
-    // Over SSH, open a browser only if BROWSER is set: remote editors set it to a helper that opens the user's local browser.
+    // Over SSH, open a browser only if BROWSER is set: remote editors set it to a helper that opens the browser on the user's
+    // machine.
     openBrowser: opensBrowser && (!environment.ssh || environment.browser !== undefined),
-    // Read the pasted redirect URL from a terminal that allows prompts, or from a pipe if no browser is opened.
+    // Accept a pasted redirect URL on stdin: from a terminal that allows prompts, or from a pipe if no browser is opened.
     readInput: settings.interactive || (!opensBrowser && !io.stdin.isTTY),
     timeoutMs,
     issuer: settingValue('issuer', settings),
@@ -177,7 +186,10 @@ async function signInWithBrowser(opensBrowser: boolean, timeoutMs: number, prepa
   return login(chosen, exchange, createReporter(chosen, io), io)
 }
 
-/** Creates the reporter of a sign-in. `--quiet` doesn't suppress its messages, because the user needs them to continue. */
+/**
+ * Creates the reporter that tells the user on stderr how to approve, even with `--quiet`. With JSON output, it prints the URL as
+ * an event on stdout, and writes to stderr only if that is a terminal.
+ */
 function createReporter({ openBrowser, readInput }: LoginOptions, io: Io): LoginReporter {
   const { settings, stderr } = io
   const isForProgram = isJsonFormat(settings)
@@ -198,7 +210,9 @@ function createReporter({ openBrowser, readInput }: LoginOptions, io: Io): Login
   }
 }
 
-/** Reads an API key, tries the key with a request to the service, and stores it. */
+/**
+ * Reads an API key, tries it with a request, and stores it. @throws CliError exit 2 for malformed input; exit 4 for a refused key
+ */
 async function signInWithApiKey(prepared: PreparedSignIn, io: Io): Promise<Session> {
   const value = await readApiKey(io)
   const mistake = value.length > MAX_KEY_LENGTH ? 'it is too long' : findApiKeyMistake(value)
@@ -208,7 +222,7 @@ async function signInWithApiKey(prepared: PreparedSignIn, io: Io): Promise<Sessi
   try {
     await verifyCredential(createServiceClient(io, authorizer))
   } catch (error) {
-    // Accept a 403: the service knows the key, but the key may not list grants.
+    // Accept a 403 with a warning: the service knows the key, but doesn't let it list grants, which is only the test request.
     if (!(error instanceof CliError) || error.status !== 403) throw error
     await io.warn(`the service knows the API key, but: ${error.message}`)
   }
@@ -222,7 +236,11 @@ async function signInWithApiKey(prepared: PreparedSignIn, io: Io): Promise<Sessi
   })
 }
 
-/** Reads an API key from standard input, or from a hidden prompt on a terminal. @throws CliError `usage`, exit 2, without a key */
+/**
+ * Reads an API key from standard input, or on a terminal from a hidden prompt.
+ *
+ * @throws CliError exit 2 if the input is empty, or if the terminal allows no prompts
+ */
 async function readApiKey({ stdin, prompts, settings }: Io): Promise<string> {
   if (stdin.isTTY) {
     if (settings.interactive) return (await prompts.password({ message: 'API key:' })).trim()
@@ -238,7 +256,10 @@ async function readApiKey({ stdin, prompts, settings }: Io): Promise<string> {
   return key
 }
 
-/** Returns the settings without the profile's issuer and authorization endpoint if these belong to another base URL. */
+/**
+ * Returns the settings without the profile's issuer and authorization endpoint if the profile has them for another base URL.
+ * Otherwise a sign-in at a new service would go to the authorization server of the old one.
+ */
 function dropOtherServiceSettings(settings: Settings): Settings {
   const base = settingValue('base_url', settings)
   if (base === undefined) return settings
@@ -249,7 +270,10 @@ function dropOtherServiceSettings(settings: Settings): Settings {
   return { ...settings, chosen: Object.fromEntries(chosen) as UnparsedSettings }
 }
 
-/** Saves base URL, client id, issuer and store in the profile, so that later commands need no options. */
+/**
+ * Saves base URL, client id, issuer and store in the profile, and for etcd all `store_…` settings, so that later commands need no
+ * options.
+ */
 async function saveSettings(store: StoreKind, io: Io): Promise<void> {
   const { settings } = io
   const { chosen, profileConfig } = settings
@@ -270,12 +294,12 @@ async function saveSettings(store: StoreKind, io: Io): Promise<void> {
     })
   } catch (error) {
     if (!(error instanceof CliError)) throw error
-    // Only warn: the session is stored, and works with the same options or variables.
+    // Only warn: the session is already stored, and later commands find it if they get the same options or variables.
     await io.warn(`what this login was given could not be saved for later commands: ${error.message}`)
   }
 }
 
-/** Reports the stored credential on stderr, with warnings about missing scopes, and prints the result on stdout. */
+/** Says on stderr what was stored, warns about requested scopes that weren't granted, and prints the result on stdout. */
 async function reportResult(session: Session, io: Io, columns: readonly Column[]): Promise<void> {
   const { kind, profile, service, scope, store } = session
   const { settings } = io
@@ -285,12 +309,13 @@ async function reportResult(session: Session, io: Io, columns: readonly Column[]
     await io.warn('MAILCLAIM_API_KEY is set and overrides it: unset it to use what was just stored')
   const requested = settingValue('scope', settings) ?? []
   if (kind === 'session' && requested.length > 0 && scope !== null) {
-    // Some services separate scopes with commas, for others a comma is part of a scope (RFC 6749 section 3.3): accept both.
+    // Accept spaces and commas as separators: some services separate scopes with commas, but a comma can also be part of a scope
+    // (RFC 6749 section 3.3).
     const granted = [...scope.split(/\s+/), ...scope.split(/[\s,]+/)]
     const missing = requested.filter((asked) => !granted.includes(asked) && !OIDC_SCOPES.includes(asked))
     if (missing.length > 0) await io.warn(`requested but not granted: ${missing.join(' ')}`)
   }
-  // With `--json`, print the result on one line, as the authorization event before it.
+  // With `--json`, print the result on one line as well, so that a script can read the output line by line.
   const format = kind === 'session' && settings.format === 'json' ? 'jsonl' : settings.format
   const shownKind = kind === 'session' ? 'oauth' : 'api_key'
   const outcome = { profile, kind: shownKind, base_url: service, scope, store }

@@ -41,11 +41,14 @@ export const command = defineCommand({
   },
 })
 
-/** Whether the profile had no credential, in a store that could be read. */
+/** Whether the store could be read and held no credential of the profile. */
 const hadNoSecret = ({ wasSignedIn, problem }: SignOutResult): boolean =>
   !wasSignedIn && problem === undefined
 
-/** Removes a profile's session. For a profile in etcd other than the current one, only this machine's copies are removed. */
+/**
+ * Removes a profile's credential. A session in etcd is removed there only for the current profile, because only its settings say
+ * how to reach etcd; for any other profile, only this machine's files are removed.
+ */
 async function forgetProfile(io: Io, profile: string): Promise<SignOutResult> {
   const { usesSharedStore } = await import('../settings/settings.ts')
   if (profile === io.settings.profile.value && usesSharedStore(io.settings)) {
@@ -59,7 +62,6 @@ async function forgetProfile(io: Io, profile: string): Promise<SignOutResult> {
   return forgetSession(io, profile)
 }
 
-/** Prints the result for each profile on stderr. */
 async function reportForgotten(forgotten: readonly SignOutResult[], io: Io): Promise<void> {
   if (forgotten.length === 0) await io.say('No profile is signed in.')
   for (const { profile, wasSignedIn, session, problem } of forgotten) {

@@ -9,14 +9,18 @@ import {
   type OutputDefinition,
 } from './definition.ts'
 
-/** Texts of the program's own help. */
+/** Description of mailclaim, and of its options `--version` and `--help`, for `mailclaim --help`. */
 export const ROOT_HELP = {
   description: "Claim a domain that another team verified, and see why a claim isn't verifying.",
   version: 'print the version',
   help: 'show this help',
 } as const
 
-/** Loads a command's definition, and adds the options of the settings that only this command takes, such as `login --issuer`. */
+/**
+ * Loads a command's definition, and adds the options for settings that only this command uses, such as `login --issuer`.
+ *
+ * @param path the command's path in the tree, such as `['claims', 'check']`
+ */
 export async function loadDefinition(
   path: readonly string[],
   { load }: CommandLeaf,
@@ -25,7 +29,7 @@ export async function loadDefinition(
   return { ...definition, options: [...settingOptions(path.join(' ')), ...(definition.options ?? [])] }
 }
 
-/** Returns the options that set settings. @param command a command's path; without it, the options that every command takes */
+/** Returns the options for settings of a command. @param command its path, joined by spaces; if undefined, of all commands */
 function settingOptions(command?: string): OptionDefinition[] {
   return PROFILE_AND_SETTINGS.flatMap(([key, { flags, commands, defaultText, parse, ...setting }]) => {
     const belongs = command === undefined ? commands === undefined : commands?.includes(command)
@@ -43,7 +47,11 @@ function settingOptions(command?: string): OptionDefinition[] {
   })
 }
 
-/** Returns the options that every command takes. @param definition the command whose formats and fields help and completion show */
+/**
+ * Returns the options that every command takes, with their help.
+ *
+ * @param definition the command whose formats and fields are offered; undefined for `mailclaim --help`
+ */
 export function createGlobalOptions(definition?: CommandDefinition): readonly OptionDefinition[] {
   const { fields } = GLOBAL_OPTIONS
   const own = {
@@ -66,7 +74,7 @@ export function listHelpOptions({ options = [], output }: CommandDefinition): Op
   return [...options, ...(output.formats === undefined ? [] : [formatOption(output)])]
 }
 
-/** Returns an argument's description for help, with a note if the command prompts for it. */
+/** Returns an argument's description for help, and says so if the command prompts for a missing argument. */
 export function formatArgumentHelp({ description, asked }: ArgumentDefinition): string {
   return asked ? `${description}; asked for on a terminal` : description
 }

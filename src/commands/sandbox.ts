@@ -94,7 +94,11 @@ Press Ctrl-C to end it.
 `
 }
 
-/** Waits for Ctrl-C or SIGTERM, then rejects with a silent error. @param withStdin whether to resolve when standard input closes */
+/**
+ * Waits for Ctrl-C or SIGTERM, then rejects with exit 130 or 143 and without a message.
+ *
+ * @param withStdin whether the end of standard input ends the wait successfully
+ */
 async function waitForEnd({ interrupts, stdin }: Context, withStdin: boolean): Promise<void> {
   await new Promise<void>((done, fail) => {
     const interrupted = () => fail((interrupts.signal.reason as CliError).with({ silent: true }))
@@ -116,7 +120,7 @@ function toPortError(error: unknown): unknown {
   })
 }
 
-/** Parses a port; 0 stands for any free port. */
+/** Parses a port number; 0 lets the system choose a free port. @throws CliError exit 2 */
 function parsePort(text: string, name: string): number {
   return parseInteger(text, name, 0, MAX_PORT)
 }

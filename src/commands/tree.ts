@@ -12,7 +12,7 @@ const CLAIM = 'Claim'
 const TRY = 'Try'
 const SETUP = 'Set up'
 
-/** The command tree, in the order of the program's help. */
+/** All commands, in the order of `mailclaim --help`. */
 export const tree: CommandTree = {
   login: leaf('sign in with the browser', () => import('./login.ts'), SIGN_IN),
   logout: leaf('forget the session of the profile', () => import('./logout.ts'), SIGN_IN),

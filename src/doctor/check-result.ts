@@ -1,15 +1,18 @@
 import { CliError, Exit, type ExitCode } from '../errors.ts'
 
-/** Status of a check; `skipped` if it doesn't apply, or can't run because of a problem that another check reports. */
+/**
+ * Status of a check. `warning`: commands may still work; `problem`: commands that need what was checked fail; `skipped`: the
+ * check doesn't apply, or needs something that failed another check.
+ */
 export type CheckStatus = 'ok' | 'warning' | 'problem' | 'skipped'
 
-/** Result of one check. A `CliError` that a check throws becomes a finding with status `problem`. */
+/** Result of one check of `doctor`. A `CliError` that a check throws becomes a result with status `problem`. */
 export interface CheckResult {
   readonly status: CheckStatus
   readonly message: string
-  /** Remedy that the user can apply; null if nothing needs to be done, or nothing is known to help. */
+  /** Remedy for the user to apply; null if nothing needs to be done, or if no remedy is known. */
   readonly remedy: string | null
-  /** Exit code of other commands that run into this problem; 0 unless the status is `problem`. */
+  /** Exit code of other commands that meet this problem; 0 unless the status is `problem`. */
   readonly exit: ExitCode
 }
 
@@ -29,15 +32,16 @@ export function warningResult(message: string, remedy: string | undefined): Chec
   return { status: 'warning', message, remedy: remedy ?? null, exit: Exit.done }
 }
 
-/** Returns a finding for the error that other commands would fail with. */
+/** Returns the result with status `problem` for the error that other commands fail with. */
 export function problemResult({ message, hint, exit }: CliError): CheckResult {
   return { status: 'problem', message, remedy: hint ?? null, exit }
 }
 
 /**
- * Returns the error that `doctor` ends with, with the exit code of the first problem; undefined if there is no problem.
+ * Returns the error that `doctor` ends with: it names all problems, and has the exit code of the first. Undefined if there is
+ * none.
  *
- * @param areRemediesShown whether the remedies are already on the screen: then the error has no hint
+ * @param areRemediesShown whether the remedies were printed; otherwise the error has the first remedy as hint
  */
 export function summarizeProblems(
   results: readonly NamedCheckResult[],

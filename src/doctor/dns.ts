@@ -6,9 +6,9 @@ import type { Io } from '../terminal/io.ts'
 import { createDeadline } from '../timeout.ts'
 import { type CheckResult, okResult, skippedResult, warningResult } from './check-result.ts'
 
-/** Milliseconds to wait for a resolver, which may have to query other servers first. */
+/** Maximum milliseconds to wait for a resolver, which may have to query other servers first. */
 const RESOLVER_TIMEOUT_MS = 5000
-/** Milliseconds to wait for a root server, which answers from its own zone. */
+/** Maximum milliseconds to wait for a root server, which answers from its own zone. */
 const ROOT_TIMEOUT_MS = 3000
 /** Addresses of two root servers of different operators (https://www.iana.org/domains/root/servers). */
 const ROOT_SERVERS: readonly DnsServerAddress[] = [
@@ -17,15 +17,15 @@ const ROOT_SERVERS: readonly DnsServerAddress[] = [
 ]
 const ROOT_QUESTION = { name: '.', type: 'SOA' } as const
 /**
- * Question that every resolver of the public DNS can answer. A resolver that denies `com` blocks DNS, or has a root zone of its
- * own.
+ * Query that every resolver of the public DNS can answer: the NS records of `com`. A resolver that can't blocks DNS, or uses a
+ * private root zone.
  */
 const KNOWN_NAME = { name: 'com', type: 'NS', recursionDesired: true } as const
 const OVER_HTTPS = 'use a resolver over HTTPS: mailclaim config set resolver https://dns.quad9.net/dns-query'
 
 /**
- * Checks that the configured or system resolvers respond, and know the public DNS. A failure affects only the DNS check of
- * claims, so it is a warning.
+ * Checks that the configured or system resolvers respond, and resolve names of the public DNS. A failure is only a warning,
+ * because no command but the DNS check of claims needs them.
  */
 export async function examineResolvers(io: Io): Promise<CheckResult> {
   const { resolvers: chosen } = dnsSettings(io.settings)
@@ -51,7 +51,7 @@ export async function examineResolvers(io: Io): Promise<CheckResult> {
 
 /**
  * Checks that queries reach authoritative servers directly, as the DNS check of claims requires. A root server answers for the
- * root with AA and without RA; a response with other flags shows that something intercepts port 53.
+ * root zone with AA and without RA; other flags show that something intercepts port 53.
  */
 export async function examineDirectDns(io: Io): Promise<CheckResult> {
   const { resolvers, authoritativePort } = dnsSettings(io.settings)

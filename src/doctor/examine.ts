@@ -11,12 +11,12 @@ import {
 } from './machine.ts'
 import { examineNetwork } from './network.ts'
 
-/** Maximum milliseconds for a keychain call. Short, so that a keychain that waits for the user to unlock it is soon reported. */
+/** Maximum milliseconds for a keychain call: short, so that `doctor` soon reports a keychain that waits to be unlocked. */
 const KEYCHAIN_TIMEOUT_MS = 4000
 
 /**
- * Runs all checks in parallel, each with a time limit. The checks delete their test data: an item in the keychain, and a file
- * in each directory.
+ * Runs all checks of `doctor` in parallel, each with a time limit. The checks delete their test data: a secret in the keychain,
+ * and a file in each directory.
  *
  * @throws the reason of the abort signal if the user interrupts
  */
@@ -55,9 +55,10 @@ export async function examineSetup(outer: Io): Promise<NamedCheckResult[]> {
 }
 
 /**
- * Converts a check's error into a finding: a problem, or a warning if an API key makes the check optional, because a key needs
- * neither sessions nor files.
+ * Converts a check's error into a result with status `problem`, or `warning` if the check is optional, unless it is a usage
+ * error.
  *
+ * @param isOptional whether an API key from the environment is set, and the checked part isn't needed with one
  * @throws the error, if it is a bug or an interrupt
  */
 function toCheckResult(error: unknown, isOptional: boolean): CheckResult {

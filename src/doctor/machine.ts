@@ -13,7 +13,7 @@ import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
 import { type CheckResult, okResult, skippedResult, warningResult } from './check-result.ts'
 
-/** Checks that the configuration is valid, and has the base URL and the client id or API key that requests need. */
+/** Checks that the configuration file is valid, and that the base URL is set, and the client id unless there is an API key. */
 export async function examineConfiguration(io: Io): Promise<CheckResult> {
   const { settings } = io
   if (settings.configProblem !== undefined) throw settings.configProblem
@@ -26,7 +26,10 @@ export async function examineConfiguration(io: Io): Promise<CheckResult> {
   return okResult(existsSync(file) ? `${at} (${file})` : `${at}; no settings are saved yet`)
 }
 
-/** Checks that only this user can access the config and state directories; creates missing ones, as a sign-in does. */
+/**
+ * Checks that the config and state directories can be written, and that only this user can access them (not on Windows). Creates
+ * missing ones, as a sign-in does.
+ */
 export async function examineDirectories(io: Io): Promise<CheckResult> {
   const { config, state } = io.directories
   const tops = [config, state]
@@ -38,7 +41,7 @@ export async function examineDirectories(io: Io): Promise<CheckResult> {
     removeFileDurably(path)
   }
   const isExposed = (path: string) => io.platform !== 'win32' && (lstatSync(path).mode & 0o077) !== 0
-  // Check the two directories only: without access to a directory, nobody reaches the files in it.
+  // Check the permissions of the two directories only: whoever can't enter a directory can't reach the files in it.
   const exposed = tops.filter(isExposed)
   if (exposed.length > 0)
     return warningResult(
@@ -49,10 +52,13 @@ export async function examineDirectories(io: Io): Promise<CheckResult> {
   return okResult(`${others}you can write to ${config} and ${state}`)
 }
 
-/** Checks the credential store of the session, or of the next sign-in if there is none, by saving and deleting a test secret. */
+/**
+ * Checks the credential store of the session, or of the next sign-in if there is none. Saves, reads and deletes a test secret in
+ * the keychain; the file store is covered by `examineDirectories`.
+ */
 export async function examineStore(io: Io): Promise<CheckResult> {
   const profile = io.settings.profile.value
-  // `examineSession` reads the session from etcd, so there is no credential store to check.
+  // With etcd there is no other credential store: `examineSession` checks it by reading the session from etcd.
   if (usesSharedStore(io.settings)) return skippedResult('the session is in etcd')
   const store = findSession(profileFiles(io, profile))?.store ?? settingValue('store', io.settings)
   if (store === 'file') return okResult('secrets are kept in a file, as configured')
@@ -60,7 +66,11 @@ export async function examineStore(io: Io): Promise<CheckResult> {
   return okResult("the system's keychain can save, read and delete a secret")
 }
 
-/** Checks that file locks exclude each other in the state directory: some network file systems ignore locks. */
+/**
+ * Checks that a file lock in the state directory excludes a second one: some network file systems ignore locks.
+ *
+ * @throws CliError `store_unavailable`, exit 4, if it doesn't
+ */
 export async function examineLock(io: Io): Promise<CheckResult> {
   const { state } = io.directories
   if (!existsSync(state)) return skippedResult('there is no folder for it')
@@ -70,8 +80,8 @@ export async function examineLock(io: Io): Promise<CheckResult> {
       (error) => error instanceof CliError && error.code === 'session_busy',
     ),
   )
-  // Deleting a lock file lets two processes lock different files of that name. That is harmless for this test lock, which protects
-  // nothing, so delete its file; real lock files stay.
+  // Delete the test lock's file. Real lock files are never deleted: otherwise two processes could lock different files of the
+  // same name.
   rmSync(path, { force: true })
   if (excludes) return okResult('only one command at a time can refresh the session')
   const message = `locks in ${state} don't work, as on some network file systems`
@@ -79,10 +89,7 @@ export async function examineLock(io: Io): Promise<CheckResult> {
   throw new CliError('store_unavailable', message, { hint })
 }
 
-/**
- * Checks that commands have a credential to send. Only the service knows whether the credential is still valid, so that is not
- * checked.
- */
+/** Checks that there is a credential for requests, without sending it: whether the service accepts it stays unknown. */
 export async function examineSession(io: Io): Promise<CheckResult> {
   const { state, inForce, problem } = await describeCredential(io)
   if (problem !== undefined) throw problem

@@ -9,14 +9,17 @@ import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
 import { type CheckResult, okResult, problemResult, skippedResult, warningResult } from './check-result.ts'
 
-/** Maximum milliseconds to wait for the service's response. */
 const RESPONSE_TIMEOUT_MS = 7000
-/** Maximum milliseconds between the clocks of machine and service. The Date header is imprecise, and tokens live for minutes. */
+/**
+ * Maximum difference in milliseconds between the clocks of this machine and the service that is still ok: the Date header has
+ * whole seconds, and access tokens are valid for minutes.
+ */
 const MAX_SKEW_MS = 30_000
 
 /**
  * Sends one request without a credential to the base URL. Any response proves that name resolution, routing, TLS and the proxy
- * work, and its Date header shows whether the clocks of this machine and the service agree.
+ * work; its Date header shows whether the clocks of this machine and the service agree. Without a base URL, both checks are
+ * skipped.
  */
 export async function examineNetwork(io: Io): Promise<{ network: CheckResult; clock: CheckResult }> {
   const { clock, environment } = io
@@ -40,7 +43,7 @@ export async function examineNetwork(io: Io): Promise<{ network: CheckResult; cl
     })
     const ms = clock.monotonic() - started.at
     const via = proxy === undefined ? '' : `, through the proxy ${maskUserInfo(proxy)}`
-    // Only a 5xx status is worth mentioning: 404 or 401 is normal for the base URL of an API.
+    // Mention only a 5xx status: 401 and 404 are normal at the base URL of an API.
     const status = response.status >= 500 ? `, but with HTTP ${response.status}` : ''
     const responds = `${base.origin} responds in ${Math.round(ms)} ms${status}${via}`
     const unchecked = 'its certificate is not checked (NODE_TLS_REJECT_UNAUTHORIZED=0)'

@@ -3,7 +3,7 @@ import type { Column } from '../terminal/columns.ts'
 
 const COUNTS = ['total', 'created', 'updated', 'skipped', 'failed'] as const
 
-/** Columns of one contact import, as `imports get` and `imports watch` print it. */
+/** Columns of a single contact import, for `imports get` and `imports watch`. */
 export const IMPORT_COLUMNS: readonly Column[] = [
   { field: 'id', kind: 'id' },
   {
@@ -22,15 +22,15 @@ export const IMPORT_COLUMNS: readonly Column[] = [
   { field: 'completed_at', title: 'Completed at', kind: 'time', text: formatServiceTimestamp },
 ]
 
-/** Fields that `imports list` always shows, because their columns fit a terminal of 80 characters. */
+/** Fields that `imports list` always shows: their columns fit a terminal of 80 columns. */
 const REQUIRED_FIELDS = ['id', 'status', 'counts.total', 'counts.failed', 'created_at']
 
-/** Columns of `imports list`; a terminal that is too narrow for all leaves out those not in `REQUIRED_FIELDS`. */
+/** Columns of `imports list`. In a terminal too narrow for all, the fields that aren't in `REQUIRED_FIELDS` are left out. */
 export const IMPORT_LIST_COLUMNS: readonly Column[] = IMPORT_COLUMNS.map((column) =>
   REQUIRED_FIELDS.includes(column.field) ? column : { ...column, optional: true },
 )
 
-/** Event names of `imports watch --format jsonl`, with the descriptions for the documentation. */
+/** Events of `imports watch --format jsonl` with their meanings, for the documentation. */
 export const IMPORT_EVENTS = {
   status: 'the status of the import, at the start and when it changes',
   waiting: 'the counts have changed, or a minute has passed',

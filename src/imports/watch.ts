@@ -9,16 +9,17 @@ import { clip } from '../terminal/sanitize.ts'
 import type { Deadline } from '../timeout.ts'
 import { IMPORT_COLUMNS } from './columns.ts'
 
-/** Milliseconds between polls, at first and at most. Imports change faster than claims, so polls are more frequent. */
+/** Milliseconds between polls: the first delay, and the maximum. Shorter than for claims, because imports change faster. */
 const DELAYS = { first: 1000, max: 10_000 } as const
-/** Maximum characters of a status in a message; no real status is that long. */
+/** Maximum characters of a status in a message, so that an odd response can't flood the terminal. */
 const MAX_STATUS_LENGTH = 80
 
 /**
- * Polls an import until it is completed or failed, and shows its progress: as events with `--format jsonl`, otherwise as a
- * progress bar on a terminal or lines elsewhere, and the import itself on stdout at the end.
+ * Polls an import until it is completed or failed, or until the deadline. With `--format jsonl` prints its events; otherwise
+ * shows its progress on stderr (a bar on a terminal), then prints the import on stdout.
  *
- * @throws CliError `import_failed` (exit 9), or `import_in_flight` (exit 8) at the deadline; both after printing the import
+ * @throws CliError after printing: `import_failed`, exit 9, or `import_in_flight`, exit 8, at the deadline; and the error of a
+ *   request, as `followResource`
  */
 export async function watchImport(
   id: string,
@@ -70,7 +71,7 @@ function failedError(id: string, text: string): CliError {
 
 const BAR_WIDTH = 30
 
-/** Returns a progress bar and two spaces; an empty string if the counts are unknown or there are no rows. */
+/** Returns a progress bar, followed by two spaces; an empty string if the counts are unknown or the total is 0. */
 function formatBar(latest: ContactImport): string {
   const [all, done] = [countTotal(latest), countProcessed(latest)]
   if (!all || done === undefined) return ''
@@ -78,7 +79,7 @@ function formatBar(latest: ContactImport): string {
   return `${'█'.repeat(full)}${'░'.repeat(BAR_WIDTH - full)}  `
 }
 
-/** Returns status and progress, such as "in progress, 1200 of 5000 (24%)". */
+/** Returns status and progress, such as "in progress, 1200 of 5000 (24%)"; only the status if the counts are unknown. */
 function formatSummary(latest: ContactImport): string {
   const [all, done] = [countTotal(latest), countProcessed(latest)]
   if (done === undefined || all === undefined) return formatStatus(latest)
@@ -89,7 +90,10 @@ function formatSummary(latest: ContactImport): string {
 const formatStatus = ({ status }: ContactImport): string =>
   status ? clip(status, MAX_STATUS_LENGTH).replaceAll('_', ' ') : 'without a status'
 
-/** Sums the counts of processed rows. The interface doesn't say whether the counts overlap, so use the sum only for display. */
+/**
+ * Returns the sum of the counts of processed contacts; undefined if the service sent none. Only for display, because the API
+ * doesn't say whether a contact can be in several counts.
+ */
 function countProcessed(latest: ContactImport): number | undefined {
   const { created, updated, skipped, failed } = latest.counts ?? {}
   const counts = [created, updated, skipped, failed].filter(isCount)

@@ -8,7 +8,7 @@ import type { Io } from '../../terminal/io.ts'
 import { formatDuration } from '../../terminal/time.ts'
 import { defineCommand } from '../definition.ts'
 
-/** Lifetime of an unused refresh token in milliseconds: 60 days (service interface, section 7). */
+/** Milliseconds after which the service expires an unused refresh token: 60 days. */
 const REFRESH_TOKEN_LIFETIME_MS = 60 * 24 * 3600 * 1000
 
 const STATE_LABELS: Readonly<Record<CredentialState, string>> = {
@@ -48,7 +48,7 @@ const FIELDS: readonly Column[] = [
   { field: 'refreshed_at', only: 'programs' },
   { field: 'message', only: 'programs' },
 ]
-/** Columns of the status; people don't see null fields, because optional columns without a value are left out. */
+/** Columns of the status. All are optional, so that the table leaves out fields that are null. */
 const COLUMNS = FIELDS.map((column): Column => ({ ...column, optional: true }))
 
 export const command = defineCommand({
@@ -97,7 +97,7 @@ async function statusOf(
     state,
     message: problem?.message ?? null,
     in_force: inForce,
-    // An API key from the environment isn't bound to a service, so show the base URL of the settings, where requests go.
+    // An API key from the environment belongs to no stored session, so show the base URL of the settings, where requests go.
     base_url: session?.service ?? (inForce === null ? null : readBaseUrl(io)),
     client_id: session?.client ?? null,
     scope: session?.scope ?? null,
@@ -111,7 +111,7 @@ async function statusOf(
   }
 }
 
-/** Returns the base URL; null if there is none or an unusable one, which may contain a password and so must not be printed. */
+/** Returns the base URL of the settings; null if there is none, or if it is invalid, because it may then contain a password. */
 function readBaseUrl({ settings }: Io): string | null {
   try {
     return settingValue('base_url', settings) ?? null

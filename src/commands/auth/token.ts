@@ -9,7 +9,7 @@ const COLUMNS: readonly Column[] = [
   { field: 'token', kind: 'id' },
   { field: 'expires_at' },
 ]
-/** Maximum of `--min-lifetime` in seconds: one day, longer than services issue access tokens for. */
+/** Maximum of `--min-lifetime` in seconds: one day, which is longer than access tokens are valid. */
 const MAX_MIN_LIFETIME_SECONDS = 86_400
 
 export const command = defineCommand({
@@ -50,7 +50,7 @@ export const command = defineCommand({
   },
 })
 
-/** Returns the expiry of an access token (JWT `exp` claim) in milliseconds since 1970; undefined for an API key. */
+/** Returns the time when an access token expires (JWT claim `exp`) in milliseconds since 1970; undefined for an API key. */
 async function readExpiry(value: string): Promise<number | undefined> {
   return (await import('../../service/problems.ts')).readJwtExpiryMs(value)
 }

@@ -8,7 +8,9 @@ import { defineCommand, PUBLIC_RESOLVERS_OPTION, timeoutOption } from '../defini
 
 const reportOf = (item: Item) => item as unknown as CheckReportJson
 
-/** Columns of a report as one row: in TSV, and in the table of a check of several domains. */
+/**
+ * Columns of a check report as one row: in TSV, with `--fields`, and for several domains. Otherwise, the table format is a text.
+ */
 const COLUMNS: readonly Column[] = [
   { field: 'name', kind: 'id' },
   { field: 'expected', only: 'programs' },
@@ -28,7 +30,7 @@ const COLUMNS: readonly Column[] = [
     field: 'values',
     title: 'TXT values',
     optional: true,
-    // Show the TXT values only if no value was expected: with an expected value, the findings explain them.
+    // Show the TXT values only if no value was expected: otherwise the findings quote the relevant ones.
     text: (values, _look, item) =>
       reportOf(item).expected === null ? summarizeValues(values as string[]) : '',
     value: (item) => [...new Set(reportOf(item).nameservers.flatMap(({ values }) => values))],
@@ -77,8 +79,8 @@ export const command = defineCommand({
     const { name, value, wait = false, publicResolvers, timeout = DEFAULT_WAIT_SECONDS } = options
     const [{ checkDomain, emptyReport, explainMissingValue, writeReport }, { createFallbackClaimReader }] =
       await Promise.all([import('../../claims/check-dns.ts'), import('../../claims/load.ts')])
-    // Never renew the access token for a check, which works without the service: if the token has expired, use the claim in the
-    // ledger.
+    // Never renew the access token, because a check must work while the service is down: with an expired token, use the claim in
+    // the ledger.
     const renews = false
     const check = { publicResolvers, wait, deadline: startDeadline(wait ? { timeout } : {}, io.clock) }
     if (!isBatch(domains, options)) {
@@ -132,5 +134,8 @@ export const command = defineCommand({
   },
 })
 
-/** Whether the check had no expected value: no `--value`, and no known claim of the name. */
+/**
+ * Whether there was no value to look for, because neither `--value` nor a known claim gave one. False for an ended claim, which
+ * needs no record.
+ */
 const expectsNoValue = ({ expected, claim }: CheckReportJson): boolean => expected === null && claim === null

@@ -30,10 +30,11 @@ export const CREATE_OPTIONS = [
 ] as const satisfies readonly OptionDefinition[]
 
 /**
- * Returns the body of the request that creates a claim. Omitted options stay out of the body, so that the service's defaults apply.
+ * Returns the body of the request that creates a claim. Fields of omitted options are left out, so that the service applies its
+ * defaults.
  *
  * @param name the domain in A-label form (RFC 5890)
- * @param region the region in the domain's line of a list; overrides `--region`
+ * @param region the region; a list may give one for each domain
  */
 export function createClaimRequest(
   name: string,
@@ -50,7 +51,7 @@ export function createClaimRequest(
   }
 }
 
-/** Checks a DNS label (RFC 1123 section 2.1). @throws CliError `usage`, exit 2 */
+/** Returns the text if it is a DNS label (RFC 1123 section 2.1). @throws CliError `usage`, exit 2 */
 function parseLabel(text: string, name: string): string {
   if (/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i.test(text)) return text
   throw usageError(

@@ -7,7 +7,7 @@ import type { Io } from '../../terminal/io.ts'
 import { defineCommand } from '../definition.ts'
 import { printLocalList } from '../lists.ts'
 
-/** Number of claims that are refreshed and printed together. */
+/** Maximum number of claims that are refreshed and printed together. */
 const PAGE_SIZE = 100
 /** Maximum number of concurrent requests to the service. */
 const MAX_PARALLEL_REQUESTS = 6
@@ -47,8 +47,9 @@ export const command = defineCommand({
 })
 
 /**
- * Creates a refresher that requests claims from the service. A claim that the service no longer has (404) is removed from the
- * ledger; after another failure, the claim is returned as last seen.
+ * Creates a function that requests a page of claims from the service, and one that returns the last failure. A claim that the
+ * service no longer has (404) is removed from the ledger. A claim that the service refuses (exit 6) or fails to send (exit 7) is
+ * returned as last seen, with a warning.
  */
 async function createRefresher(io: Io) {
   const [{ fetchClaim, toKnownClaim }, { forgetClaim }, { formatDomain }, { connect }] = await Promise.all([
@@ -78,7 +79,8 @@ async function createRefresher(io: Io) {
       }
       const isFailure = error.exit === Exit.unavailable
       failuresInRow = isFailure ? failuresInRow + 1 : 0
-      // Continue after a refusal or a failure of one claim: otherwise a claim of another team would hide all later ones.
+      // Continue after a refusal or a failure of one claim: otherwise a claim that this credential may not read would hide all
+      // later ones.
       if ((!isFailure && error.exit !== Exit.refused) || failuresInRow >= MAX_FAILURES_IN_ROW) throw error
       if (isFailure) failure = error
       await io.warn(`${formatDomain(claim)} is shown as it was last seen: ${error.message}`)

@@ -5,7 +5,6 @@ import type { Io } from '../../terminal/io.ts'
 import { isHumanView } from '../../terminal/output.ts'
 import { CLAIMS_ARGUMENT, defineCommand } from '../definition.ts'
 
-/** Fields of a record in JSON. */
 const RECORD_FIELDS = ['type', 'name', 'value', 'ttl'] as const
 
 export const command = defineCommand({

@@ -25,7 +25,7 @@ export const WATCH_OUTPUT: OutputDefinition = {
   lineSchema: 'event',
   fields: [...CLAIM_FIELDS, ...ERROR_FIELDS],
   columns: CLAIM_COLUMNS,
-  events: [...listEventFields({ claim: CLAIM_FIELDS }), ...ERROR_FIELDS],
+  eventFields: [...listEventFields({ claim: CLAIM_FIELDS }), ...ERROR_FIELDS],
 }
 
 export const command = defineCommand({
@@ -49,12 +49,12 @@ export const command = defineCommand({
 })
 
 /**
- * Verifies or follows the claims of a command line. The work on a single claim is shown event by event and ends with the claim on
- * stdout; several claims become the rows of a table.
+ * Verifies or follows the claims of a command line. For a single claim, prints each event, then the claim; several claims become
+ * the rows of a table.
  *
  * @param begin starts the work on one claim
- * @returns the final state of a single claim; undefined for several
- * @throws CliError the reason why the claim isn't completed, or the most severe error of several claims
+ * @returns the single claim as last seen; undefined for several claims
+ * @throws CliError the reason why the claim isn't completed; for several claims, the worst error
  */
 export async function verifyOrFollowClaims(
   domains: readonly string[],

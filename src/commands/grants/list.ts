@@ -4,7 +4,7 @@ import { type Column, plainText } from '../../terminal/columns.ts'
 import { defineCommand } from '../definition.ts'
 import { createPagingOptions, printServiceList } from '../lists.ts'
 
-/** Whether a grant is revoked: either field may be set (service interface, section 3.2). */
+/** Whether a grant is revoked. The service may set the time, the reason, or both. */
 function isRevoked(grant: Grant): boolean {
   return (grant.revoked_at ?? grant.revoked_reason ?? null) !== null
 }

@@ -3,7 +3,7 @@ import { IMPORT_FIELDS, IMPORT_STATUSES } from '../../service/types.ts'
 import { defineCommand } from '../definition.ts'
 import { createPagingOptions, printServiceList } from '../lists.ts'
 
-/** Default `limit` of the service for imports (service interface, section 8). */
+/** Default of `--limit`, which is also the number of imports that the service returns for a request without `limit`. */
 const DEFAULT_LIMIT = 10
 
 export const command = defineCommand({

@@ -19,7 +19,7 @@ export const command = defineCommand({
     lineSchema: 'event',
     fields: IMPORT_FIELDS,
     columns: IMPORT_COLUMNS,
-    events: listEventFields({ import: IMPORT_FIELDS }),
+    eventFields: listEventFields({ import: IMPORT_FIELDS }),
   },
   errors: ['import'],
   account: 'signed_in',
