@@ -125,7 +125,6 @@ function path({ path, nameservers, resolvers, zone, host }: ReportView): Html {
 </section>`
 }
 
-/** Renders host names separated by commas. */
 const names = (hosts: readonly string[]): Html[] =>
   hosts.map((host, index) => html`${index === 0 ? '' : ', '}<code>${show(host)}</code>`)
 

@@ -47,7 +47,6 @@ function findingLines({ code: id, severity, message, fix, evidence }: FindingVie
   ]
 }
 
-/** Renders the answers of servers as a table. */
 function table(rows: readonly AnswerView[]): string[] {
   if (rows.length === 0) return []
   return [

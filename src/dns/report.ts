@@ -18,7 +18,7 @@ export interface CheckReportJson {
   /** Zone that contains the name; null if it wasn't found. */
   zone: string | null
   nameservers: NameserverAnswerJson[]
-  /** Answers of recursive resolvers. Empty unless the authoritative servers have the record, or none of them can be reached. */
+  /** Answers of recursive resolvers. Empty unless all name servers have the record, or none of them gives a usable answer. */
   resolvers: ResolverAnswerJson[]
   /**
    * Findings by the verdict that they cause, `fix` first, so the first finding explains the report's verdict. Of findings with the

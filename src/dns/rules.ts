@@ -11,7 +11,7 @@ import {
   type TxtObservation,
 } from './observations.ts'
 import type { CheckReport, Finding } from './report.ts'
-import { explainValues, findFormatFault, looksLikeToken, type ValueExplanation } from './value.ts'
+import { explainMismatch, findFormatFault, looksLikeToken, type ValueExplanation } from './value.ts'
 import { formatResolver, hasIpv6 } from './wire/address.ts'
 import { toRelativeName } from './wire/name.ts'
 import { findPublicSuffix, isRegistry, registeredDomainOf } from './wire/registry.ts'
@@ -139,7 +139,7 @@ function fromResolvers(observations: Observations, unseen: Finding): Finding[] {
   const ttl = longestTtl(answers)
   const facts = { seconds: ttl === null ? null : secondsToWait(ttl), ...resolverFacts(answers) }
   const values = valuesOf(answers)
-  const best = expected === null ? undefined : explainValues(expected, values, observations.isGiven)
+  const best = expected === null ? undefined : explainMismatch(expected, values, observations.isGiven)
   if (best === undefined)
     return [createFinding(unseen.code, { ...unseen.evidence, values: decodeValues(values), ...facts })]
   const zone = location.kind === 'found' ? location.zone : null
@@ -179,7 +179,7 @@ function findCauses(state: ZoneState): Finding[] {
   if (withoutRecord.length === 0) return []
   if (state.expected === null) return findUnregistered(state) ?? findSuspicions(state)
   if (withRecord.length > 0) return [findDisagreement(state)]
-  const best = explainValues(state.expected, valuesOf(withoutRecord), state.isGiven)
+  const best = explainMismatch(state.expected, valuesOf(withoutRecord), state.isGiven)
   // Another claim's token at the name doesn't show where the expected value was put, so search other names as well.
   const isFault = best !== undefined && best.fault !== 'stale_token'
   const otherNames = isFault ? undefined : (findCname(state) ?? findMisplaced(state) ?? findWildcard(state))
@@ -233,7 +233,7 @@ const isValueTarget = (target: string): boolean => target.includes('=')
 function findMisplaced(state: ZoneState): Finding[] | undefined {
   const { expected, otherNames } = state
   const places = otherNames?.misplaced ?? []
-  const isFaulty = ({ values }: MisplacedRecord) => explainValues(expected ?? '', values, state.isGiven)
+  const isFaulty = ({ values }: MisplacedRecord) => explainMismatch(expected ?? '', values, state.isGiven)
   const place =
     places.find(({ values }) => hasText(values, expected)) ??
     // Look for faulty copies at wrong names only: names in use, such as the parent, have similar values of other services.
@@ -247,7 +247,7 @@ function findMisplaced(state: ZoneState): Finding[] | undefined {
  */
 function explainMisplaced(state: ZoneState, { name, how, values }: MisplacedRecord): Finding[] {
   const isRight = hasText(values, state.expected)
-  const fault = isRight ? undefined : explainValues(state.expected ?? '', values, state.isGiven)
+  const fault = isRight ? undefined : explainMismatch(state.expected ?? '', values, state.isGiven)
   const there = isRight ? [state.expected] : (fault?.seen ?? decodeValues(values))
   const code = how === 'doubled' ? 'doubled_name' : 'other_name'
   const value = fault === undefined || fault.fault === 'given_value_cut' ? null : state.expected
@@ -320,7 +320,7 @@ function findDisagreement(state: ZoneState): Finding {
   }
   const serials = withRecord.map(({ soa }) => soa?.serial)
   const damaged = withoutRecord.filter(({ soa }) => soa !== null && serials.includes(soa.serial))
-  const best = explainValues(state.expected ?? '', valuesOf(damaged))
+  const best = explainMismatch(state.expected ?? '', valuesOf(damaged))
   if (best !== undefined && best.fault !== 'stale_token')
     return wrongValue(state, best, { copies: damaged.map(serverFact) })
   const facts = { name, zone, with: withRecord.map(serverFact), without: withoutRecord.map(serverFact) }

@@ -48,7 +48,6 @@ function headline(view: ReportView, layout: TerminalLayout): string {
   return heading + paragraph(`${capitalize(view.result)}${claim}`, '', layout, palette[view.tone])
 }
 
-/** Renders the answers of name servers and of resolvers as tables. */
 function tables({ nameservers, resolvers }: ReportView, layout: TerminalLayout): string[] {
   const render = <T extends object>(columns: readonly Column[], rows: readonly T[]) =>
     rows.length === 0 ? [] : [createTable(columns, { ...layout, now: 0 }).render(rows)]

@@ -21,7 +21,7 @@ export type ValueFault = (typeof FAULTS)[number]
 /** The most specific fault of the TXT values at a name, and the values that have it. */
 export interface ValueExplanation {
   readonly fault: ValueFault
-  /** The wrong value as users see it or, for `split_records`, the parts in the order in which they make the expected value. */
+  /** The wrong value, formatted for users; for `split_records`, the parts in the order in which they make the expected value. */
   readonly seen: readonly string[]
 }
 
@@ -56,7 +56,7 @@ const stripQuotes = (text: string): string => stripInvisible(text).replace(QUOTE
  *
  * @param isGiven whether the expected value is a user's `--value`, which might have been truncated when copied
  */
-export function explainValues(
+export function explainMismatch(
   expected: string,
   values: readonly TxtValue[],
   isGiven = false,
@@ -76,7 +76,7 @@ export function explainValues(
  * Returns the fault of one value. Small changes are tested before large ones, and the first that explains the value is returned.
  * Undefined for the expected value itself, an unrelated value (SPF, another service's proof), and an empty expected value.
  *
- * @param isGiven as in `explainValues`
+ * @param isGiven as in `explainMismatch`
  */
 export function findFault(expected: string, value: TxtValue, isGiven = false): ValueFault | undefined {
   const seen = decodeValue(value.bytes)
@@ -112,7 +112,7 @@ function shownValue(expected: string, { bytes, strings }: TxtValue): string {
     : decodeValue(bytes)
 }
 
-/** Splits a value at its first `=` into prefix and token; both undefined without a token behind it, as in padded base64. */
+/** Splits a value at its first `=` into prefix and token; both undefined if no token follows an `=`, as in padded base64. */
 function splitAtEquals(value: string): { prefix?: string | undefined; token?: string | undefined } {
   const parts = /^([^=]+)=(.*[^=].*)$/s.exec(value)
   return parts === null ? {} : { prefix: parts[1], token: parts[2] }

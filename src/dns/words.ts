@@ -191,7 +191,7 @@ export const verdictOf = (code: FindingCode): Verdict => VERDICTS[verdictRankOf(
 /** Returns the severity of a code: `error` for the verdicts `fix` and `unknown`, otherwise `warning`. */
 export const severityOf = (code: FindingCode): Severity => (verdictRankOf(code) < 2 ? 'error' : 'warning')
 
-/** Clauses of messages, by the value of a fact of the kind `words`. */
+/** Clauses of messages, for placeholders of the kind `words` such as `{reason:words}`, by the value of the fact. */
 const REASONS: Readonly<Record<string, string>> = {
   no_key: 'the registry has a DS record, but the zone has no key',
   wrong_ds: "the DS record at the registry matches none of the zone's keys",
@@ -213,7 +213,7 @@ const REASONS: Readonly<Record<string, string>> = {
 const CHANGE_DS =
   'first remove the DS record {holder:place}, or replace it with that of the present DNS provider'
 
-/** Fixes and ends of fixes, by the value of a fact of the kind `remedy`. */
+/** Fixes and ends of fixes, for placeholders of the kind `remedy` such as `{use:remedy}`, by the value of the fact. */
 const REMEDIES: Readonly<Record<string, string>> = {
   active: `add a TXT record${ZONE}[ at {provider}][, in the panel with the name servers {in_charge}], beside any others: host {host}, value {expected}`,
   parked:
@@ -263,9 +263,9 @@ export type RichText = readonly (string | FormattedFact)[]
 
 /** Maximum number of characters shown of a fact. Real values have fewer than a hundred, but a hostile server can send 64 KB. */
 const MAX_VALUE_LENGTH = 300
-/** Maximum number of a list fact's items in a message; the evidence has all of them. */
+/** Maximum number of items that a message lists of one fact; the evidence has all of them. */
 const MAX_LISTED = 6
-/** Maximum number of a list fact's items in a message if they are long: name servers or TXT values. */
+/** Maximum number of name servers or TXT values that a message lists of one fact; they are longer than other items. */
 const MAX_LONG_LISTED = 2
 
 /**
@@ -273,8 +273,8 @@ const MAX_LONG_LISTED = 2
  *
  * @throws Error for a placeholder outside of brackets without a fact, and for a reason or remedy that its table doesn't have
  */
-export function fillTemplate(words: string, facts: Evidence): RichText {
-  return words.split(/\[([^\]]*)\]/).flatMap((part, index) => {
+export function fillTemplate(template: string, facts: Evidence): RichText {
+  return template.split(/\[([^\]]*)\]/).flatMap((part, index) => {
     // The split alternates plain text, fact name and kind, so every third piece from the second on is a fact's name.
     const pieces = part.split(/\{(\w+)(?::(\w+))?\}/)
     const isOptional = index % 2 === 1
@@ -282,7 +282,7 @@ export function fillTemplate(words: string, facts: Evidence): RichText {
     return pieces.flatMap((piece, at) => {
       if (at % 3 !== 1) return at % 3 === 2 || piece === '' ? [] : [piece]
       const fact = facts[piece]
-      if (fact === undefined) throw new Error(`no {${piece}} for: ${words}`)
+      if (fact === undefined) throw new Error(`no {${piece}} for: ${template}`)
       return formatFact(fact, pieces[at + 1], facts)
     })
   })

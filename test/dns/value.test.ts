@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
   diffValues,
-  explainValues,
+  explainMismatch,
   findFault,
   findFormatFault,
   parseGivenValue,
@@ -75,7 +75,7 @@ test.each([
 
 test('the expected value beside another value in one record has the fault extra_text', () => {
   const both = record('other-verify=1234567890', EXPECTED)
-  expect(explainValues(EXPECTED, [both])).toEqual({
+  expect(explainMismatch(EXPECTED, [both])).toEqual({
     fault: 'extra_text',
     seen: [`"other-verify=1234567890" "${EXPECTED}"`],
   })
@@ -85,9 +85,9 @@ test('the expected value beside another value in one record has the fault extra_
 
 test('of several wrong TXT values, the one most similar to the expected value is explained', () => {
   const values = ['v=spf1 -all', 'mc-verify=older', `"${EXPECTED}"`].map((value) => record(value))
-  expect(explainValues(EXPECTED, values)?.fault).toBe('quoted')
-  expect(explainValues(EXPECTED, values.slice(0, 2))?.fault).toBe('stale_token')
-  expect(explainValues(EXPECTED, values.slice(0, 1))).toBeUndefined()
+  expect(explainMismatch(EXPECTED, values)?.fault).toBe('quoted')
+  expect(explainMismatch(EXPECTED, values.slice(0, 2))?.fault).toBe('stale_token')
+  expect(explainMismatch(EXPECTED, values.slice(0, 1))).toBeUndefined()
 })
 
 test('an expected value split into several records has the fault split_records, in any order and among other values', () => {
@@ -98,7 +98,7 @@ test('an expected value split into several records has the fault split_records, 
       const parts = [0, ...ends].map((from, index) => EXPECTED.slice(from, ends[index]))
       const shift = turn % parts.length
       const shuffled = [...parts.slice(shift), 'v=spf1 -all', ...parts.slice(0, shift)]
-      const explained = explainValues(
+      const explained = explainMismatch(
         EXPECTED,
         shuffled.map((part) => record(part)),
       )
@@ -133,7 +133,7 @@ describe('TXT values of other services and claims', () => {
     fc.assert(
       fc.property(mine, fc.array(others, { maxLength: 8 }), (expected, seen) => {
         const values = seen.map((value) => record(value))
-        expect(explainValues(expected, values)).toBeUndefined()
+        expect(explainMismatch(expected, values)).toBeUndefined()
         expect(seen.map(findFormatFault).filter(Boolean)).toEqual([])
       }),
     )
@@ -193,10 +193,10 @@ test('the pieces of two compared values join to these values, and separate the c
 test('explaining values of 65,000 characters, or 500 values, does not exceed the test timeout', () => {
   for (const filling of ['-', 'a', '=', '\\', '“', '.', ' ']) explain(`mc-verify=${filling.repeat(65_000)}x`)
   const long = `prefix=${'aB0_'.repeat(16_000)}`
-  explainValues(
+  explainMismatch(
     long,
     Array.from({ length: 500 }, (_, index) => record(`prefix=v${index}`)),
   )
   const parts = Array.from({ length: 200 }, () => record('a'))
-  expect(explainValues(`${'a'.repeat(150)}b`, parts)?.fault).not.toBe('split_records')
+  expect(explainMismatch(`${'a'.repeat(150)}b`, parts)?.fault).not.toBe('split_records')
 })

@@ -4,8 +4,8 @@ import type { DnsServerAddress } from '../../context.ts'
 export const DNS_PORT = 53
 
 /**
- * A recursive resolver: a URL for DNS over HTTPS (RFC 8484), or an address for UDP and TCP, with `https` as fallback if UDP brings
- * no answer.
+ * A server to query, usually a recursive resolver: a URL for DNS over HTTPS (RFC 8484), or an address for UDP and TCP, with `https`
+ * as fallback if UDP brings no response.
  */
 export type Resolver = URL | (DnsServerAddress & { readonly https?: URL })
 

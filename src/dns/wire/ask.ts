@@ -57,16 +57,16 @@ const UDP_SIZE = 1232
  */
 const FRAGMENTED_SIZE = 4096
 /**
- * Milliseconds without a response over UDP before HTTPS or TCP is tried as well, but at most half of the remaining time; `tcp` also
- * without a response over TCP before a larger UDP buffer is.
+ * Milliseconds to wait for UDP before HTTPS or TCP is tried as well, and (`tcp`) for TCP before a larger UDP buffer is. At most
+ * half of the remaining time.
  */
 const RETRY_AFTER_MS = { https: 500, tcp: 2000 }
 /** Rcodes with which a server rejects EDNS (RFC 6891 section 7). */
 const REJECTS_EDNS: readonly string[] = ['FORMERR', 'NOTIMP', 'BADVERS']
 
 /**
- * Sends one question to one server. A URL is queried over HTTPS only, an address over UDP with EDNS, with these fallbacks: `https`
- * or TCP without a response; TCP for a truncated response, then UDP with a larger buffer; no EDNS if the server rejects it.
+ * Sends one question to one server: to a URL over HTTPS only, to an address over UDP with EDNS, with fallbacks. After silence:
+ * `https` and TCP. After truncation: TCP, then UDP with a larger buffer. After a rejection of EDNS: a query without EDNS.
  *
  * Silence, refusals and malformed responses are results. Rejects only with the abort reason of `effects.signal`.
  */
@@ -121,7 +121,7 @@ export async function sendQuery(
   }
 }
 
-/** Default of `limitMs`. */
+/** Default time limit of `getAnswer` in milliseconds. */
 const QUERY_MS = 2000
 
 /**

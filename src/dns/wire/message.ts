@@ -39,7 +39,7 @@ export type ResourceRecord =
   | (Base & { readonly type: 'A' | 'AAAA'; readonly address: string })
   /** Digest of a zone's key, in the parent zone (RFC 4034 section 5). */
   | (Base & packet.DsData & { readonly type: 'DS' })
-  /** Key of a zone (RFC 4034 section 2). */
+  /** Public key of a zone (RFC 4034 section 2). */
   | (Base & packet.DnskeyData & { readonly type: 'DNSKEY' })
   /** Signature of a record set (RFC 4034 section 3); times are seconds since 1970, modulo 2^32. */
   | (Base & packet.RrsigData & { readonly type: 'RRSIG' })
@@ -131,7 +131,6 @@ function explanationOf(opt: packet.OptAnswer | undefined): string | null {
 /** A message as dns-packet decodes it, with two fields that its types lack. */
 type Decoded = packet.DecodedPacket & { readonly rcode: string; readonly opcode: string }
 
-/** Decodes a message; undefined if it is malformed. */
 function tryDecode(buffer: Buffer): Decoded | undefined {
   try {
     const decoded = packet.decode(buffer) as Decoded

@@ -69,7 +69,7 @@ export function checkName(input: string): NameCheck {
   // Newer releases of Node return an invalid A-label unchanged, so refuse a name that still has one (`xn--`) in its U-labels.
   const isName = labels.every((label) => LABEL.test(label)) && !/(^|\.)xn--/.test(unicode)
   // Compare the typed name in U-labels (RFC 5890 section 2.3.2.1) with the converted one: a difference shows that `domainToASCII`
-  // has changed more than the spelling.
+  // has changed more than case and normalization.
   const uLabels = foldCase(typed).replace(/(?<![^.])xn--[^.]+/g, (label) => domainToUnicode(label))
   if (!isName || uLabels !== foldCase(unicode) || isIP(ascii) !== 0 || ascii.length > MAX_NAME_LENGTH)
     return refuse('is not a domain name', text.replace(/^\.|(?<=\.)\.+/g, ''))
@@ -91,7 +91,7 @@ const foldCase = (text: string): string =>
 /** Returns the problem text for a name that contains `what`. */
 const has = (what: string): string => `is not a domain name: it has ${what}`
 
-/** Describes the first character of a text: by its name if that is well known, otherwise by its code point. */
+/** Describes a text's first character for a message: blanks and line breaks by name, others by themselves and the code point. */
 function describeCharacter([character = '']: string): string {
   if (/[\t ]/.test(character)) return character === ' ' ? 'a space' : 'a tab'
   const codePoint = (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')

@@ -8,8 +8,8 @@ import { parseDnsServerAddress } from '../../settings/addresses.ts'
 import { canonicalizeAddress } from './address.ts'
 
 /**
- * Maximum number of sockets at once: some systems allow 256 open files, and a run over many domains needs some for other
- * purposes.
+ * Maximum number of DNS sockets at once: some systems allow 256 open files, of which a run over many domains needs some for files
+ * and HTTP.
  */
 const MAX_SOCKETS = 200
 

@@ -12,7 +12,7 @@ export function isRegistry(zone: string): boolean {
   return countLabels(zone) <= 1 || findPublicSuffix(zone) === zone
 }
 
-/** Returns a name's public suffix (Public Suffix List, ICANN section), such as `co.uk`; undefined for a private top-level domain. */
+/** Returns a name's public suffix (Public Suffix List, ICANN section), such as `co.uk`; undefined if the list has none for it. */
 export function findPublicSuffix(name: string): string | undefined {
   const { publicSuffix, isIcann } = parse(name, OPTIONS)
   return isIcann === true && publicSuffix !== null ? publicSuffix : undefined
@@ -23,8 +23,6 @@ export function findPublicSuffix(name: string): string | undefined {
  * suffix, the last two labels.
  */
 export function registeredDomainOf(name: string): string {
-  const { domain } = parse(name, OPTIONS)
-  const registry = findPublicSuffix(name) ?? '.'
-  const below = name.split('.').slice(-Math.max(2, countLabels(registry) + 1))
-  return domain !== null && countLabels(domain) > below.length ? domain : below.join('.')
+  const labels = name.split('.')
+  return labels.slice(-Math.max(2, countLabels(findPublicSuffix(name) ?? '.') + 1)).join('.')
 }
