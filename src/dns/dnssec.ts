@@ -36,11 +36,8 @@ export async function observeDnssec(
     keys: [ds, keys].flatMap((message) => (message === undefined ? [] : serializeKeyRecords(message))),
   })
   if (signers.length === 0) return observed('unsigned')
-  const [dnskey, soa] = await Promise.all(
-    (['DNSKEY', 'SOA'] as const).map((type) =>
-      getAnswer(server, { name: zone, type, dnssecOk: true }, check),
-    ),
-  )
+  const signed = (type: 'DNSKEY' | 'SOA') => getAnswer(server, { name: zone, type, dnssecOk: true }, check)
+  const [dnskey, soa] = await Promise.all([signed('DNSKEY'), signed('SOA')])
   // Without a complete authoritative response, the key that matches the DS record might be missing, so the state is unknown.
   if (dnskey?.aa !== true || dnskey.tc || dnskey.rcode !== 'NOERROR') return null
   const keys = recordsOf(dnskey, 'DNSKEY')

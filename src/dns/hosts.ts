@@ -46,8 +46,8 @@ const UNUSED: readonly (readonly [servers: RegExp, use: 'parked' | 'suspended'])
 ]
 
 /**
- * Returns whether name servers show that a domain is parked or suspended, otherwise active (`use`), and the name server that
- * shows it, null if active (`at`).
+ * Returns as `use` whether name servers show that a domain is parked or suspended (otherwise `active`), and as `at` the name
+ * server that shows it (null if active).
  */
 export function parkingStateOf(nameservers: readonly string[]) {
   const found = UNUSED.flatMap(([servers, use]) =>

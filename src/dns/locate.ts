@@ -36,7 +36,7 @@ export const MAX_SERVERS = 26
  * Finds the zone that holds a name, and the zone's name servers, from the top-level domain down.
  *
  * Resolvers give only the NS records of the top-level domain. From there on, authoritative servers are queried without recursion,
- * so that no cache takes up a negative answer (RFC 2308).
+ * so that no resolver caches a negative answer (RFC 2308).
  *
  * If this fails, as in private DNS or in a network that blocks those servers, the search starts again further down, at NS records
  * from the resolvers: at each level down to the registered domain, at the root (which can deny the top-level domain), then at
@@ -77,8 +77,8 @@ async function findFrom(levels: readonly string[], target: string, check: DnsChe
 }
 
 /**
- * Queries the resolvers for the NS records of one level; undefined if no resolver has any. A denial isn't believed: some
- * resolvers block every name, or have their own root zone. Adds a text for each resolver to `replies`, such as `9.9.9.9: no
+ * Queries the resolvers for the NS records of one level; undefined if no resolver has any. A denial counts as no answer, because
+ * some resolvers block every name or have their own root zone. Adds a text for each resolver to `replies`, such as `9.9.9.9: no
  * answer`.
  */
 async function askResolvers(
@@ -183,7 +183,10 @@ async function findFinalZone(at: FoundZone, reply: WalkAnswer, target: string, c
   return stepDown(at, isUsable ? own : singleServerZone(zone, server), null)
 }
 
-/** Returns a delegation to one known server, for a zone whose own NS records are missing or unusable. */
+/**
+ * Returns a delegation to one known server, with its address as host name, for a zone whose own NS records are missing or
+ * unusable.
+ */
 const singleServerZone = (zone: string, server: DnsServerAddress): Delegation => ({
   zone,
   hosts: new Map([[server.address, [server]]]),

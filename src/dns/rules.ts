@@ -30,8 +30,8 @@ import {
 } from './words.ts'
 
 /**
- * Observations of a check whose zone was found, with the name servers grouped by outcome. Intercepted servers are left out, and
- * resolvers unless a name server has the record.
+ * Observations of a check whose zone was found, with the name servers grouped by outcome. Without intercepted servers, and
+ * without resolvers unless a name server has the record.
  */
 type ZoneState = Observations &
   ReturnType<typeof groupByOutcome> & {
@@ -146,7 +146,7 @@ function fromResolvers(observations: Observations, unseen: Finding): Finding[] {
   return [wrongValue({ ...observations, zone }, best, facts), unseen]
 }
 
-/** Derives findings from the name servers' responses, or from the reason why there are none. */
+/** Derives findings from the name servers' responses or, without responses, from the cause of that. */
 function fromServers(observations: Observations): Finding[] {
   const { name, location, limitReached } = observations
   if (location.kind === 'no_domain')
@@ -339,9 +339,8 @@ const serverFact = ({ host, address, outcome, soa }: ServerObservation): ServerF
 function findBrokenDnssec(state: ZoneState): Finding[] {
   const { zone, holder, dnssec, alias, resolvers } = state
   const rejecting = resolvers.filter((one) => one.failsValidation && staleSeconds(one, state) === null)
-  const facts = { zone, holder, key_tags: dnssec?.keyTags ?? [] }
-  const broken = { ...facts, reason: dnssec?.state ?? null }
-  if (!isDnssecSound(state)) return [createFinding('dnssec_bogus', broken)]
+  const facts = { zone, holder, key_tags: dnssec?.keyTags ?? [], reason: dnssec?.state ?? null }
+  if (!isDnssecSound(state)) return [createFinding('dnssec_bogus', facts)]
   if (rejecting.length === 0) return []
   const says = rejecting.flatMap(({ explanation }) => explanation ?? [])[0] ?? null
   const reason = alias === null && dnssec?.state === 'unsigned' ? 'unproven' : 'rejected'
@@ -370,8 +369,8 @@ function findBrokenServers(state: ZoneState): Finding[] {
   )
   const found = (code: FindingCode, some: typeof servers, reason: string | null = null): Finding[] => {
     const provider = dnsProviderOf(some.map(({ host }) => host))
-    // NS records in the zone itself, but not in the delegation, are removed in the zone. So name the zone as the place, not the
-    // holder of the delegation.
+    // NS records in the zone itself, but not in the delegation, must be removed in the zone. So name the zone as the place, not
+    // the holder of the delegation.
     const isAbove = parent.length === 0 || some.some(({ host }) => parent.includes(host))
     const place = { name, zone, holder: isAbove ? holder : zone }
     const closed = reason === 'too_large' ? 'TCP port 53' : null

@@ -10,7 +10,9 @@ import { hasText, MAX_CNAMES, readTxt, type TxtAnswer, type TxtValue } from './w
 
 /** Maximum milliseconds for a query to one name server. */
 const SERVER_MS = 4000
-/** Maximum number of addresses queried. Each costs three queries, and more servers of a zone add no information. */
+/**
+ * Maximum number of addresses queried. Each costs three queries (TXT, SOA, NS), and more servers of a zone add no information.
+ */
 const MAX_ADDRESSES = 24
 
 /**
@@ -48,7 +50,7 @@ export async function observeNameServers(location: FoundZone, check: DnsCheck) {
   }
 
   const found = await Promise.all([...location.hosts.keys()].map(askHost))
-  // Ends of CNAME chains by their targets, so that servers with the same chain don't have it followed twice.
+  // Ends of CNAME chains by their targets: a chain that several servers return is followed once.
   const ends = new Map<string, Promise<CnameEnd>>()
   let alias = null as CnameChain | null
   const servers = await Promise.all(
@@ -86,7 +88,7 @@ interface ServerReply extends ServerObservation {
   readonly txt: TxtAnswer | undefined
 }
 
-/** Fields of an observation without a response. */
+/** Observation of a query without a response. */
 const NO_ANSWER: TxtObservation = {
   ...{ outcome: 'not_checked', values: [], ttl: null, negativeTtl: null, alias: null },
   ...{ authoritative: false, ms: null },
