@@ -1,16 +1,16 @@
 /**
- * Helper process that calls the operating system's keychain: takes one request over the IPC channel, answers it and ends. Started
- * by keychain-process.ts.
+ * Entry of the helper process, which makes one call to the operating system's keychain: takes the request over the IPC channel,
+ * answers it, and ends. keychain-process.ts starts it.
  */
 import type { KeychainRequest, KeychainResult } from '../context.ts'
 
-/** Milliseconds that a call may continue after the parent process has ended, so that a new token still gets stored. */
+/** Milliseconds that a keychain call may continue after the parent process has ended, so that a new token still gets stored. */
 const ORPHAN_MS = 2_000
 
 const end = () => process.kill(process.pid, 'SIGKILL')
 
-// Ignore signals, because only the parent may end this process: a service manager signals every process of the program, and the
-// helper may hold the only copy of a token.
+// Ignore signals: a service manager sends them to every process of the program, and the helper may hold the only copy of a
+// token. The parent ends it.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 
 process.once('message', async (request: KeychainRequest) => {
@@ -44,10 +44,7 @@ async function perform(request: KeychainRequest): Promise<KeychainResult> {
   }
 }
 
-/**
- * Matches libsecret's messages if D-Bus, or a Secret Service on it, is missing: libsecret reports no code that tells its failures
- * apart.
- */
+/** Matches messages of libsecret (which has no error codes) for a machine without D-Bus, or without a Secret Service on it. */
 const NO_KEYCHAIN =
   /autolaunch|could not connect|cannot connect|D-?Bus|session bus|connection is closed|given address|address element|org\.freedesktop\.secrets|not provided by any|ServiceUnknown|no such interface/i
 

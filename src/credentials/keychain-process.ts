@@ -2,8 +2,8 @@ import { type ChildProcess, fork } from 'node:child_process'
 import type { Keychain, KeychainResult } from '../context.ts'
 
 /**
- * Creates a keychain that makes each call in a helper process. A call can hang forever on a prompt that nobody sees, and only
- * ending the process stops a native call. Secrets go over the IPC channel, never through arguments or the environment.
+ * Creates a keychain that makes each call in a helper process, which can be killed: a native call may wait forever for a prompt
+ * that nobody sees. Secrets go over the IPC channel, never through arguments or the environment.
  *
  * @param script path of the built keychain-helper.ts
  * @param environment complete environment of the helper: variables that a keychain needs, and no secret
@@ -17,7 +17,8 @@ export function createKeychain(script: string, environment: NodeJS.ProcessEnv): 
         const finish = (answer: KeychainResult) => {
           clearTimeout(timer)
           signal?.removeEventListener('abort', abort)
-          // End the helper with SIGKILL: it ignores SIGTERM, and a blocked native call in it would delay `process.exit()`.
+          // Send SIGKILL, because the helper ignores the other signals, and a blocked native call would delay
+          // `process.exit()`.
           helper?.kill('SIGKILL')
           resolve(answer)
         }
@@ -33,8 +34,8 @@ export function createKeychain(script: string, environment: NodeJS.ProcessEnv): 
             execArgv: [],
             env: { ...environment },
             stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-            // A process group of its own keeps the terminal's Ctrl-C away from the helper, which may hold the only copy of a token.
-            // When the program ends, the channel closes, and the helper ends as well.
+            // Start a separate process group, so that the terminal's Ctrl-C doesn't reach the helper, which may
+            // hold the only copy of a token. The helper ends with the program, when the IPC channel closes.
             ...{ detached: true, windowsHide: true },
           })
         } catch (error) {
@@ -42,11 +43,11 @@ export function createKeychain(script: string, environment: NodeJS.ProcessEnv): 
         }
         helper.once('message', (answer) => finish(answer as KeychainResult))
         helper.on('error', (error) => crashed(error.message))
-        // Wait for `close` rather than `exit`, which can be emitted before the last message, so that an answer isn't reported as a
+        // Wait for `close`: `exit` may come before the helper's last message, and an answer would be reported as a
         // crash.
         helper.once('close', (code, signal) => crashed(signal ?? `exit code ${code}`))
-        // Ignore a failed send: the helper has ended, and `close` reports why. If the channel got no file descriptor, `send` is
-        // undefined.
+        // Ignore an error of `send`: the helper has ended, and `close` reports why. `send` is undefined if no IPC
+        // channel could be opened.
         helper.send?.(request, () => {})
       }),
   }

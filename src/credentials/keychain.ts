@@ -2,17 +2,17 @@ import type { Context, KeychainRequest, KeychainResult } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { addProfileFlag } from '../settings/profiles.ts'
 
-/** Service name under which the program's keychain items are stored. */
+/** Service name of the program's keychain items. */
 const SERVICE = 'mailclaim'
 
-/** Maximum milliseconds of a keychain call without a terminal: enough for a slow D-Bus. */
+/** Maximum milliseconds of a keychain call if no user is at a terminal: enough for a slow D-Bus. */
 const UNATTENDED_MS = 10_000
-/** Maximum milliseconds of a keychain call on a terminal, where a user may have to unlock the keychain first. */
+/** Maximum milliseconds of a keychain call if a user is at the terminal and may have to unlock the keychain. */
 const ATTENDED_MS = 60_000
 
 type Failure = Extract<KeychainResult, { ok: false }>
 
-/** Message and first suggestion of the hint, by the reason of a keychain's failure. */
+/** Message, and first suggestion of the hint, for each reason of a failed call. */
 const FAILURES: Readonly<Record<Failure['reason'], readonly [message: string, remedy: string]>> = {
   no_addon: ['mailclaim comes without a keychain library for this machine', ''],
   no_module: ['the keychain library (keytar) does not load here', 'install libsecret, '],
@@ -26,9 +26,10 @@ const FAILURES: Readonly<Record<Failure['reason'], readonly [message: string, re
 type KeychainCall = Pick<KeychainRequest, 'operation' | 'account' | 'secret' | 'signal'>
 
 /**
- * Calls the keychain once, with a time limit that depends on whether a user is at the terminal.
+ * Makes one keychain call, with a time limit that depends on whether a user is at the terminal.
  *
- * @param profile for the hint
+ * @param profile named in the hint
+ * @returns the secret for `get`, null if there is no item; whether there was an item for `delete`; true for `set`
  * @throws CliError `store_unavailable`, exit 4; the abort reason of the request's signal
  */
 export async function callKeychain(
@@ -46,13 +47,13 @@ export async function callKeychain(
   throw unavailable(`${message}${detail}`, remedy, profile, answer)
 }
 
-/** Returns the error for an unavailable keychain. @param remedy first suggestion of the hint, with a comma; may be empty */
+/** Returns the error for an unavailable keychain. @param remedy start of the hint, with a comma at its end; may be empty */
 function unavailable(message: string, remedy: string, profile: string, cause?: Failure): CliError {
   const hint = `${remedy}set MAILCLAIM_API_KEY, or use a file: ${addProfileFlag('mailclaim login', profile)} --store file`
   return new CliError('store_unavailable', message, { hint, cause })
 }
 
-/** Whether an error means that this machine has no keychain, so that waiting or unlocking can't help. */
+/** Whether an error says that this machine has no keychain, so that waiting or unlocking can't help. */
 export function isNoKeychainError(error: unknown): boolean {
   if (!(error instanceof CliError)) return false
   const { reason } = (error.cause ?? {}) as Partial<Failure>
@@ -60,7 +61,8 @@ export function isNoKeychainError(error: unknown): boolean {
 }
 
 /**
- * Stores, reads and deletes a test item: the only way to learn whether a keychain exists, is unlocked and keeps its items.
+ * Tests the keychain by storing, reading and deleting a test item: nothing else shows whether a keychain exists, is unlocked
+ * and keeps its items.
  *
  * @throws CliError `store_unavailable`, exit 4
  */

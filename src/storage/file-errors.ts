@@ -5,7 +5,7 @@ import { CliError } from '../errors.ts'
 export const IS_POSIX = process.platform !== 'win32'
 
 /**
- * Returns the error for a file that can't be written: `cannot_write`, exit 1, with a hint for its cause. Returns a `CliError`
+ * Returns the error `cannot_write`, exit 1, for a file that can't be written, with a hint for its cause. Returns a `CliError`
  * unchanged.
  */
 export function writeError(path: string, error: unknown): CliError {
@@ -29,14 +29,14 @@ const REMEDIES: Readonly<Record<string, string>> = {
   EFBIG: 'raise the limit on file sizes (ulimit -f) and run the command again',
 }
 
-/** Returns the hint for a file error. @param otherwise hint for error codes without one of their own */
+/** Returns the hint for a system error by its code. @param otherwise hint for codes without one */
 export function hintFor(error: unknown, otherwise: string): string {
   return REMEDIES[errnoCode(error) ?? ''] ?? otherwise
 }
 
 /**
- * Returns a hint with the `chown` command for files that root owns in a directory of this user, as `sudo` leaves them; undefined if
- * root owns none.
+ * Returns a hint with a `chown` command if root owns the path, or a directory above it, inside a directory of this user, as
+ * after `sudo`; otherwise undefined.
  */
 export function rootOwnerHint(path: string): string | undefined {
   const parent = dirname(path)
@@ -44,15 +44,13 @@ export function rootOwnerHint(path: string): string | undefined {
   catchError(() => {
     owners = [path, parent].map((at) => statSync(at, { throwIfNoEntry: false })?.uid)
   })
-  // Root needs no hint, since root can write to these files.
+  // Skip this for root, who can write everywhere.
   if (owners[0] === 0 && owners[1] !== 0 && owners[1] === process.getuid?.())
     return `root owns it, as after sudo: sudo chown -R "$(id -u)" '${path}'`
   return parent === path ? undefined : rootOwnerHint(parent)
 }
 
-/**
- * Messages by `errno` value of Linux, for those that libuv, and so Node, reports as `UNKNOWN`: the code alone would name no cause.
- */
+/** Messages for errors of Linux, by `errno`, that libuv and so Node report only as `UNKNOWN`. */
 const UNNAMED: Readonly<Record<string, string>> = {
   '-122': 'EDQUOT: disk quota exceeded',
   '-116': 'ESTALE: stale file handle',
@@ -60,21 +58,25 @@ const UNNAMED: Readonly<Record<string, string>> = {
 const unnamed = (error: unknown) => UNNAMED[String((error as Partial<NodeJS.ErrnoException> | null)?.errno)]
 
 /**
- * Returns the cause of a file error on one line: of "ENOSPC: no space left on device, write", the middle part; otherwise the error
- * code.
+ * Returns the cause of an error in one line: for "ENOSPC: no space left on device, write" the words after the code; else the
+ * error code, or the message if there is none.
  */
 export function reasonOf(error: unknown): string {
   const message = unnamed(error) ?? (error instanceof Error ? error.message : String(error))
   return /^E[A-Z0-9]+: (?<words>[^,]+)/.exec(message)?.groups?.['words'] ?? errnoCode(error) ?? message
 }
 
-/** Returns the system's error code, such as `ENOENT`; undefined for other errors. */
+/** Returns the code of a system error, such as `ENOENT`; undefined for other errors. */
 export function errnoCode(error: unknown): string | undefined {
   if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return undefined
   return unnamed(error)?.split(':')[0] ?? error.code
 }
 
-/** Runs work whose failure is tolerable, such as removing a temporary file, and returns its error. Never throws. */
+/**
+ * Runs work that may fail without consequence, such as removing a temporary file. Never throws.
+ *
+ * @returns the error; undefined after success
+ */
 export function catchError(work: () => void): Error | undefined {
   try {
     work()

@@ -5,26 +5,26 @@ import { ownUserId } from './private-directory.ts'
 
 type FileCode = Extract<ErrorCode, 'cannot_read' | 'file_unusable'>
 
-/** Maximum size of a file in bytes, far more than any file of this program has: a larger file is refused. */
+/** Maximum size in bytes of a file of this program; a larger one is refused unread. */
 const MAX_FILE_BYTES = 4 * 1024 * 1024
 
 /**
- * Reads a file of this program; undefined if it doesn't exist. Synchronous, because the files are small, every command reads two,
- * and loading `node:fs/promises` takes longer.
+ * Reads a file of this program; undefined if there is none. Synchronous, because every command reads two small files, and
+ * loading `node:fs/promises` would take longer.
  *
- * @param code error code for an unusable file: `file_unusable` for a file of a session
- * @throws CliError with the path and a hint if the file is a link, belongs to another user or can't be read; never changes the file
+ * @param code error code for an unusable file; `file_unusable` for a file of a session
+ * @throws CliError if the file is a link, belongs to another user, is too large or can't be read; the file stays as it is
  */
 export function readOwnFile(path: string, code: FileCode = 'cannot_read'): string | undefined {
   const refuse = (why: string, more = {}) => fileError(path, why, { code, ...more })
   let file: number | undefined
   try {
-    // Open with O_NONBLOCK, so that a named pipe in the file's place is refused: without the flag, opening would wait for a writer.
+    // Open with O_NONBLOCK: otherwise a named pipe at this path would block until somebody writes to it. The check below
+    // refuses the pipe.
     file = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0))
     const found = fstatSync(file)
     if (!found.isFile()) throw refuse('it is not a file')
-    // Accept a file of root, since system tools may manage settings and root can read everything anyway. Only a session's file must
-    // belong to this user.
+    // Accept settings of root, which a system's administrator may manage. A session's file must belong to this user.
     if (IS_POSIX && found.uid !== ownUserId() && (found.uid !== 0 || code !== 'cannot_read')) {
       const hint = rootOwnerHint(path) ?? 'run this command as that user (without sudo)'
       throw refuse(`it belongs to ${found.uid === 0 ? 'root' : 'another user'}`, { hint })
@@ -47,10 +47,10 @@ export function readOwnFile(path: string, code: FileCode = 'cannot_read'): strin
 }
 
 /**
- * Reads a JSON file of this program; undefined if it doesn't exist.
+ * Reads and parses a JSON file of this program; undefined if there is none.
  *
- * @param parse validates the value; throws an Error naming the defect, or a CliError with its own hint
- * @throws CliError `cannot_read`, as `readOwnFile`, and if the file is empty, damaged or of a later version
+ * @param parse validates the value; throws an Error that names the defect, or a CliError with a hint
+ * @throws CliError `cannot_read` as `readOwnFile`, and if the file is empty, damaged or of a later version
  */
 export function readJsonFile<T>(path: string, parse: (value: unknown) => T): T | undefined {
   const text = readOwnFile(path)
@@ -61,12 +61,12 @@ export function readJsonFile<T>(path: string, parse: (value: unknown) => T): T |
   } catch (error) {
     if (error instanceof CliError) throw error
     const isInvalid = error instanceof SyntaxError
-    // Don't include the parser's message: it quotes the file, which may hold a secret.
+    // Leave out the parser's message, because it quotes the file, which may hold a secret.
     throw fileError(path, isInvalid ? 'it is damaged: it is not valid JSON' : (error as Error).message)
   }
 }
 
-/** Returns the error for a file of this program that is damaged, of a later version, or can't be read. */
+/** Returns the error for an unusable file of this program. @param why the defect, for the message */
 export function fileError(
   path: string,
   why: string,
@@ -78,7 +78,11 @@ export function fileError(
   })
 }
 
-/** Refuses a file format that this version of the program doesn't read. @throws Error naming the found and the known format */
+/**
+ * Refuses a file whose format number differs from the one that this version reads.
+ *
+ * @throws Error with the defect: of a later version, or damaged
+ */
 export function requireFileFormat(found: unknown, known: number): void {
   if (found === known) return
   throw new Error(

@@ -5,29 +5,32 @@ import { realDisk, type SessionDisk } from './atomic-file.ts'
 import { errnoCode, hintFor, reasonOf } from './file-errors.ts'
 
 export interface LockOptions<T> {
-  /** Milliseconds to wait while another process holds the lock. */
+  /** Milliseconds to wait for another process to release the lock. */
   readonly timeoutMs: number
-  /** Called after each failed attempt to lock; a result ends the wait and becomes the result of `withLock`. */
+  /**
+   * Called after each failed attempt to lock. A result other than undefined ends the wait and becomes the result of
+   * `withLock`, without running the work.
+   */
   readonly meanwhile?: () => T | undefined
-  /** Called once if the wait takes longer than two seconds, to tell the user what the command waits for. */
+  /** Called once, after two seconds of waiting, to tell the user what the command waits for. */
   readonly onWait?: () => Promise<void>
-  /** Creates the error for a lock that stays held until the timeout; `session_busy` by default. */
+  /** Creates the error for a lock that is still held at the timeout; `session_busy` by default. */
   readonly busy?: () => CliError
-  /** `continue` runs the work unlocked on a system without file locks, for work that can't lose a refresh token. */
+  /** `continue` runs the work unlocked on a system without file locks, for work that sends no refresh token. */
   readonly withoutLocks?: 'continue'
   readonly disk?: SessionDisk
 }
 
-/** Backoff between attempts to lock, in milliseconds; short, because an attempt is one system call. */
+/** Delays in milliseconds between attempts to lock; short, because an attempt is one system call. */
 const PAUSES = { first: 20, max: 250, factor: 1.5, jitter: 0.5 } as const
 
 /**
- * Runs work while this process holds the lock of a file. Never steals a lock because of its age: only the kernel knows whether the
- * holder is alive. The lock only avoids conflicts: that no refresh token is sent twice is ensured by its note (O_EXCL), even
- * without the lock.
+ * Runs work while this process holds the kernel lock of a file. Waits for another holder, but never takes the lock from it:
+ * only the kernel knows whether the holder is alive. Safety doesn't depend on the lock: even without it, the exclusive creation
+ * of the note file lets only one process send a refresh token.
  *
  * @throws CliError `store_unavailable`, exit 4, on a system without file locks; `session_busy`, exit 7, after the timeout; the
- *   abort reason if interrupted
+ *   abort reason if interrupted while waiting
  */
 export async function withLock<T>(
   path: string,
@@ -61,7 +64,7 @@ export async function withLock<T>(
   }
 }
 
-/** Whether another process holds the lock; undefined if locking fails, for example on a system without file locks. */
+/** Whether another process holds the lock; undefined if that can't be told, for example on a system without file locks. */
 export async function isLocked(path: string, disk: SessionDisk = realDisk): Promise<boolean | undefined> {
   try {
     const fd = await disk.lock(path)
@@ -72,10 +75,7 @@ export async function isLocked(path: string, disk: SessionDisk = realDisk): Prom
   }
 }
 
-/**
- * Returns the error for a system or path without locks, where nothing is renewed because two commands could use the session at
- * once.
- */
+/** Returns the error for a file that can't be locked. Renewals don't run without a lock. */
 function lockError(path: string, error: unknown): CliError {
   const code = errnoCode(error) ?? ''
   if (['MODULE_NOT_FOUND', 'ERR_DLOPEN_FAILED'].includes(code)) {

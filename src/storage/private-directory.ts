@@ -5,11 +5,11 @@ import { CliError } from '../errors.ts'
 import { errnoCode, hintFor, IS_POSIX, reasonOf, rootOwnerHint } from './file-errors.ts'
 
 /**
- * Ensures that a directory exists, belongs to this user alone (0700, whatever the umask) and isn't a link planted by another user.
- * Creates missing parents in the same way; existing parents stay as they are.
+ * Ensures that a directory exists, belongs to this user with mode 0700, whatever the umask, and isn't a link made by another
+ * user. Creates missing parents with mode 0700, but leaves existing ones alone.
  *
- * @param existing `leave` for a directory that the user may have named, such as their home or `/tmp`: if it exists, it keeps its
- *   permissions and may belong to root
+ * @param existing `leave` for a directory that the user may have named, such as a home directory or `/tmp`: if it exists, its
+ *   mode stays, and root may own it
  * @throws CliError `cannot_write`, exit 1, with the path and a hint
  */
 export async function ensurePrivateDirectory(
@@ -36,13 +36,14 @@ export async function ensurePrivateDirectory(
 async function makeDirectory(path: string, parentExists = false): Promise<void> {
   try {
     await mkdir(path, { mode: 0o700 })
-    // Set the mode again: an unusual umask may have removed the owner's permissions, without which no file can be created.
+    // Set the mode again: an unusual umask may have removed permissions of the owner, who then couldn't create files in the
+    // directory.
     if (IS_POSIX) await chmod(path, 0o700)
   } catch (error) {
     const code = errnoCode(error)
     if (code === 'EEXIST') return
-    // Retry only once: below a dangling link, in /proc and in automounted directories, `mkdir` reports ENOENT although the parent
-    // exists, and the recursion would never end.
+    // Retry only once: below a dangling link, in /proc and in automounted directories, `mkdir` fails with ENOENT although
+    // the parent exists, so the recursion would be endless.
     if (code !== 'ENOENT' || parentExists || dirname(path) === path) {
       throw directoryUnusable(path, `it can't be created (${reasonOf(error)})`, error)
     }
@@ -63,7 +64,11 @@ function directoryUnusable(path: string, why: string, cause?: unknown): CliError
   })
 }
 
-/** Lists the names in a directory; none if it doesn't exist. @throws CliError `cannot_write`, exit 1 */
+/**
+ * Lists the names in a directory; empty if the directory doesn't exist.
+ *
+ * @throws CliError `cannot_write`, exit 1, if it can't be read
+ */
 export function listDirectory(directory: string): string[] {
   try {
     return readdirSync(directory)
@@ -73,7 +78,7 @@ export function listDirectory(directory: string): string[] {
   }
 }
 
-/** Returns the user id of this process; -1 on a system without user ids. */
+/** Returns this process's user id; -1 on Windows, which has none. */
 export function ownUserId(): number {
   return process.getuid?.() ?? -1
 }
