@@ -63,7 +63,7 @@ async function step(title, line, expected = 0, during = () => {}) {
 }
 
 try {
-  say('# A local service, in a process of its own\n$ mailclaim sandbox --auto-approve --json\n')
+  say('# A local service, in a separate process\n$ mailclaim sandbox --auto-approve --json\n')
   const sandbox = start(['sandbox', '--auto-approve', '--json', '--exit-with-stdin'], 'inherit')
   const line = await new Promise((done, fail) => {
     createInterface({ input: sandbox.stdout }).once('line', done)
@@ -80,7 +80,7 @@ try {
 
   let visited = false
   await step(
-    'Sign in. The address is opened here instead of in a browser; the consent page approves by itself',
+    'Sign in. The address is opened here instead of in a browser; the consent page approves automatically',
     `login --base-url ${service.base_url} --client-id ${service.client_id} --store file --no-browser`,
     0,
     (output) => {

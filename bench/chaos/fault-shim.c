@@ -236,7 +236,7 @@ int __xstat64(int version, const char *path, struct stat64 *to) { return (void)v
 int __lxstat64(int version, const char *path, struct stat64 *to) { return (void)version, lstat64(path, to); }
 int __fxstat64(int version, int fd, struct stat64 *to) { return (void)version, fstat64(fd, to); }
 
-/* libuv makes these calls by number, without a libc function of their own. */
+/* libuv calls close and statx by number, past the functions that this file replaces. */
 long syscall(long number, ...) {
   va_list rest;
   va_start(rest, number);

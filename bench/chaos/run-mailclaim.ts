@@ -20,7 +20,7 @@ export interface Run extends Ended {
  */
 const HANGS_AFTER_MS = 90_000
 
-/** A signed-in home directory with a service of its own; both can be reset to the moment of the sign-in. */
+/** A signed-in home directory with its own service; both can be reset to the moment of the sign-in. */
 export interface Client {
   readonly service: TokenService
   readonly state: string
@@ -60,7 +60,7 @@ export function shareClients(): { clients: readonly Client[]; onEnd: OnEnd } {
   return { clients, onEnd }
 }
 
-/** Creates a signed-in client with a service of its own. @param onEnd registers the clean-up of home and service */
+/** Creates a signed-in client with its own service. @param onEnd registers the clean-up of home and service */
 async function createClient(onEnd: OnEnd): Promise<Client> {
   const world = createWorld(onEnd)
   const service = await TokenService.start()

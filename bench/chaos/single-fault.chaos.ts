@@ -23,7 +23,7 @@ import { type Client, inParallel, type Run, shareClients } from './run-mailclaim
 import { endingOf, findMalfunctions, findUntruths } from './statements.ts'
 import { type Outcome, report } from './table.ts'
 
-/** Timeout of a test in milliseconds, generous for slow machines; each process has a limit of its own. */
+/** Timeout of a test in milliseconds, generous for slow machines; each process has its own limit. */
 const HOURS = 4 * 3600 * 1000
 
 const ALL_FAULTS = Object.keys(FAULTS) as Fault[]

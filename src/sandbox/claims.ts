@@ -146,7 +146,6 @@ export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
       claim.verifyRequested = true
       return serializeClaim(claim)
     },
-    /** Returns the claim with this `domain_id`. @throws HttpError 404 */
     get: (domainId: string) => serializeClaim(requireClaim(byDomainId.get(domainId))),
     /** Forces a status on a domain name's newest claim or the claim with this `domain_id`. @throws HttpError 404, 422 */
     setOutcome(key: string, body: Record<string, unknown>): DomainClaim {
@@ -164,7 +163,6 @@ export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
   }
 }
 
-/** Returns a claim as the API's `domain_claim` object. */
 function serializeClaim(claim: Claim) {
   const { name, region } = claim.request
   return {

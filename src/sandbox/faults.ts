@@ -3,7 +3,6 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Context, MiddlewareHandler } from 'hono'
 import { asObject, CONTROL_PREFIX, type HttpApp, type NodeEnv, readBody, validationError } from './http.ts'
 
-/** Faults that can be injected into an HTTP exchange. */
 const FAULT_KINDS = [
   /** Responds with the fault's `status`, `headers` and `body`; the request isn't processed unless `after` is set. */
   'status',

@@ -120,8 +120,6 @@ function serializeImport(id: string, index: number, startedAt: number, now: numb
 }
 
 /**
- * Adds the routes that list grants, and list and get contact imports.
- *
  * @param imports number of contact imports
  * @param grants number of sample grants, listed after those of sign-ins
  */

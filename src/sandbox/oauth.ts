@@ -59,7 +59,6 @@ export interface Grant {
   revokedReason: string | undefined
 }
 
-/** Returns a grant as an item of the API's list of grants. */
 export function serializeGrant({ client, ...grant }: Grant): object {
   return {
     id: grant.id,

@@ -36,7 +36,6 @@ export interface SandboxOptions {
   readonly stepSeconds?: number | undefined
 }
 
-/** A running sandbox, with the addresses and credentials that clients need. */
 export type Sandbox = Awaited<ReturnType<typeof startSandbox>>
 
 /**
@@ -123,7 +122,6 @@ export async function startSandbox(options: SandboxOptions) {
   }
 }
 
-/** Adds the routes that create, verify and get claims. */
 function addClaimRoutes(app: HttpApp, claims: ClaimStore, zones: ZoneStore, autoPublish: boolean): void {
   app.post('/domains/claim', async (c) => {
     const { claim, isNew } = claims.create(await readJsonBody(c))
