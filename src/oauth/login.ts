@@ -15,7 +15,7 @@ export interface LoginOptions {
   readonly resource: string | undefined
   readonly target: RedirectTarget
   readonly openBrowser: boolean
-  /** Whether a redirect can be pasted on standard input. */
+  /** Whether to read pasted redirects from standard input. */
   readonly readInput: boolean
   readonly timeoutMs: number
   /** `--issuer`: identifier of the authorization server (RFC 8414 section 2); if undefined, the base URL. */

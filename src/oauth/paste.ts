@@ -53,8 +53,8 @@ export function readPastes(
     cancel = clock.alarm(PASTE_END_MS, () => {
       setRaw(false)
       judge(kept + fresh, fresh)
-      // After a complete line, begin a new `fresh`, so that the next paste is judged alone first and then together with `kept`. In
-      // raw mode Enter sends a carriage return, so accept either line end.
+      // Once `fresh` ends with a line end, move it to `kept`, so that the next paste is judged alone first and then together with
+      // `kept`. In raw mode Enter sends a carriage return, so accept either line end.
       if (/[\r\n]$/.test(fresh)) [kept, fresh] = [(kept + fresh).slice(-MAX_KEPT_LENGTH), '']
     })
   }
@@ -91,7 +91,7 @@ export function parsePastedRedirect(
 
 /**
  * Joins the lines of a paste, and marks with NUL where a line may be cut off. Undoes escapes of `&` (HTML, JSON, cmd, shells), and
- * up to three percent-encodings until `code=` or `error=` appears.
+ * up to three layers of percent-encoding until `code=` or `error=` appears.
  */
 function normalizePaste(text: string): string {
   let plain = text

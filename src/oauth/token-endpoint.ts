@@ -24,7 +24,6 @@ interface TokenRequest {
   readonly clientId: string
 }
 
-/** Request that exchanges an authorization code (RFC 6749 section 4.1.3, RFC 7636 section 4.5). */
 export interface CodeExchangeRequest extends TokenRequest {
   readonly code: string
   readonly redirectUri: string
@@ -44,7 +43,7 @@ interface RefreshRequest extends TokenRequest, Pick<HttpRequest, 'beforeSend'> {
   readonly refreshToken: string
   /** Scopes, separated by spaces, that narrow the new access token; undefined requests the complete scope of the grant. */
   readonly scope: string | undefined
-  /** Scope of the grant, which the new access token has if neither `scope` nor the response says otherwise. */
+  /** Scope of the grant, which the new access token has if neither `scope` nor the response names another. */
   readonly grantedScope: string | undefined
 }
 
@@ -61,7 +60,6 @@ export interface AccessToken {
   readonly lifetimeSeconds: number
 }
 
-/** The tokens of a complete token response, from which a session is created. */
 export interface TokenPair {
   readonly access: AccessToken
   readonly refreshToken: string

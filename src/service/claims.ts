@@ -31,7 +31,7 @@ export async function verifyClaim(
   return readClaim(body)
 }
 
-/** Whether a text is a UUID. Ids of the service are, but that form isn't promised for a claim's `domain_id`. */
+/** Whether a text is a UUID. The service's ids are UUIDs, but this isn't guaranteed, so a text of another form may be an id too. */
 export function isUuid(text: string): boolean {
   return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
 }

@@ -9,7 +9,6 @@ import { noResponseError, readJsonBody, responseError } from './problems.ts'
 import { isTemporaryStatus, MAX_RETRY_AFTER_MS } from './retry.ts'
 import type { Credential } from './types.ts'
 
-/** A successful response of the service. */
 export interface ServiceResponse {
   /** HTTP status, 200 to 299. */
   readonly status: number

@@ -10,7 +10,7 @@ export interface ResourceState {
   readonly status: string
   /** Further state whose change is reported, such as counts of contacts. */
   readonly details?: string
-  /** Description of the state for the user. */
+  /** State in words, for messages to the user. */
   readonly text: string
   /** Present if the state is final; `error` is the error with which the command ends, undefined on success. */
   readonly end?: { readonly error?: CliError | undefined }
@@ -27,7 +27,6 @@ export interface FollowEvent<T> {
   readonly error?: CliError | undefined
 }
 
-/** Options of `followResource`: the resource, and how often and how long it is polled. */
 export interface FollowOptions<T> {
   readonly deadline: Deadline
   readonly fetch: (options: RequestOptions) => Promise<T>
@@ -36,7 +35,7 @@ export interface FollowOptions<T> {
   readonly delays: BackoffOptions & { readonly steady?: number }
   /** Resource from an earlier response. With it, even the first request may fail without ending the watch. */
   readonly known?: T
-  /** Returns code, name of the resource and hint for the error after the deadline, exit 8. */
+  /** Called after the deadline: returns code, name of the resource and hint for the error, exit 8. */
   readonly timeout: (value: T) => { readonly code: ErrorCode; readonly what: string; readonly hint: string }
 }
 

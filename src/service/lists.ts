@@ -165,7 +165,7 @@ function noProgress(what: string): CliError {
   return new CliError('no_progress', `the list says that it goes on, but ${what}`, { hint })
 }
 
-/** Returns an item's id; undefined if the id is missing, empty or no string, so that it can't be used as `after`. */
+/** Returns an item's id, which `after` and `before` take; undefined if the id is missing, empty or no string. */
 export function readItemId({ id }: { readonly id?: unknown }): string | undefined {
   return typeof id === 'string' && id !== '' ? id : undefined
 }

@@ -37,7 +37,6 @@ export class WrongResourceError extends CliError {
   }
 }
 
-/** Parses a JSON object; returns undefined for any other text. */
 export function parseJsonObject(text: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text)

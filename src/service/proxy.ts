@@ -13,7 +13,6 @@ import { classifyHttpError } from './transport-errors.ts'
  */
 const TUNNEL_TIMEOUT_MS = 9000
 
-/** Proxy settings from the environment variables `HTTPS_PROXY` and `NO_PROXY`. */
 export type ProxySettings = Pick<Environment, 'httpsProxy' | 'noProxy'>
 
 /**
@@ -44,7 +43,7 @@ export function createProxyAgent(
 ): Dispatcher {
   try {
     const { protocol, username, password } = new URL(proxy)
-    // Build the credentials here, because undici sends a user name only together with a password.
+    // Build the proxy credentials here, because undici sends a user name only together with a password.
     const user = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`)
     if (/^https?:$/.test(protocol))
       return new ProxyAgent({
@@ -57,7 +56,7 @@ export function createProxyAgent(
           new TunnelPool(origin, { ...settings, headersTimeout: TUNNEL_TIMEOUT_MS }),
       })
   } catch {
-    // Drop this error, which may quote the password, and throw the error below.
+    // Drop the caught error, which may quote the password, and throw the error below.
   }
   throw new TransportError('proxy', 'no', 'HTTPS_PROXY is not a usable http or https URL')
 }

@@ -19,7 +19,7 @@ export function parseRetryAfterMs(value: string | undefined, now: number): numbe
   const text = value?.trim()
   if (text === undefined || text === '') return undefined
   if (/^\d+(\.\d+)?$/.test(text)) return Number(text) * 1000
-  // Require letters, which every HTTP date has: `Date.parse` would read "1" or "-5" as a year.
+  // Require letters, which every HTTP date has: otherwise `Date.parse` would read "1" or "-5" as a year.
   const date = /[a-z]{3}/i.test(text) ? Date.parse(text) : Number.NaN
   return Number.isNaN(date) ? undefined : Math.max(0, date - now)
 }

@@ -13,7 +13,7 @@ const CLOSED =
 
 /**
  * Kinds and messages of transport errors. Each pattern is matched against "CODE SYSCALL MESSAGE" of an error; the first match is
- * used. PEER, CODE and MESSAGE in a text are filled in.
+ * used. PEER, CODE and MESSAGE are placeholders in the messages.
  */
 const ERRORS: readonly (readonly [pattern: RegExp, kind: TransportError['kind'], message: string])[] = [
   // 20 is the `code` of the `DOMException` (AbortError) that an aborted signal causes.
@@ -80,8 +80,8 @@ function hasNoDescriptor(): boolean {
 }
 
 /**
- * Returns the cause of an error that names the failed system call, otherwise the innermost cause. Of the errors of Happy Eyeballs
- * (RFC 8305), one per address, the first is used.
+ * Returns the first error in the chain of causes that names a failed system call, otherwise the innermost cause. Happy Eyeballs
+ * (RFC 8305) fails with one error per address, of which the first is used.
  */
 function rootCause(error: unknown): Partial<NodeJS.ErrnoException> {
   if (!(error instanceof Error) || 'syscall' in error) return error ?? {}

@@ -81,7 +81,7 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
   return new Promise((resolve, reject) => {
     let timer: NodeJS.Timeout | undefined
     let connection: Dispatcher.DispatchController | undefined
-    /** Whether a byte of the request can have left this machine; part of every error. */
+    /** `maybe` once a byte of the request can have left this machine; part of every `TransportError`. */
     let sent: TransportError['sent'] = 'no'
     let head: Pick<HttpResponse, 'status' | 'headers'> | undefined
     const pieces: Buffer[] = []
@@ -91,8 +91,8 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
     let isOver = false
 
     /**
-     * Ends the exchange: resolves with what arrived of the response (after a failure with `brokenBy`), or rejects if no response
-     * headers arrived.
+     * Ends the exchange: resolves with the part of the response that arrived (with `brokenBy` after a failure), or rejects if no
+     * response headers arrived.
      */
     function end(failure?: Error): void {
       if (isOver) return

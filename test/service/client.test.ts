@@ -501,10 +501,10 @@ describe('a response', () => {
       ],
     ]
     const cases = answers.flatMap(([what, answer]) =>
-      written.map(([how, quoted]) => ({ what, how, answer: () => answer(quoted) })),
+      written.map(([how, quoted]) => [what, how, () => answer(quoted)] as const),
     )
 
-    it.each(cases)('the error for $what with the credential $how does not contain it', async ({ answer }) => {
+    it.each(cases)('no error shows the credential that %s quotes %s', async (_what, _how, answer) => {
       const { client } = await clientWith([answer], { key })
       const failure = await failed(getImport(client, 'i-1'))
       expect(JSON.stringify(failure)).not.toMatch(/re_Ab|1234/)

@@ -147,7 +147,7 @@ describe('paging', () => {
   const nowhere: [string, PageFetcher<Thing>, string][] = [
     ['an empty page', async () => ({ has_more: true, data: [] }), 'sent an empty page'],
     [
-      'a page that was there before',
+      'a repeated page',
       async ({ after }) => ({
         has_more: true,
         data: after === 'id-1' ? things(3) : things(2),
