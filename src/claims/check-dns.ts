@@ -13,7 +13,7 @@ import { sanitizeLine } from '../terminal/sanitize.ts'
 import { describeLedger } from './ledger.ts'
 import { domainArg, formatDomain, judgeClaim } from './lifecycle.ts'
 import { type ClaimReader, findClaimOrDomain, parseDomain } from './load.ts'
-import { expectedRecord, parseTxtValue } from './record.ts'
+import { parseTxtValue, toExpectedRecord } from './record.ts'
 import {
   type CheckOptions,
   createWaitReporter,
@@ -38,7 +38,7 @@ export interface CheckResult {
  * @param domain a domain name or placeholder domain id; if undefined, the user picks a known claim
  * @param value the TXT value to expect instead of the claim's
  * @param isExact whether to check exactly the name `domain` (`--name`), even if it has a claim with a record at another name
- * @throws CliError as `findClaimOrDomain` and `expectedRecord`; exit 2 for a malformed value, or for `wait` without a value and a
+ * @throws CliError as `findClaimOrDomain` and `toExpectedRecord`; exit 2 for a malformed value, or for `wait` without a value and a
  *   known claim
  */
 export async function checkDomain(
@@ -62,7 +62,7 @@ export async function checkDomain(
   if (expected !== null) {
     if (entry === undefined)
       throw usageError(`"${domain}" is neither a domain nor a claim that is known ${describeLedger(io)}`)
-    const known = expectedRecord(entry.claim, asked)
+    const known = toExpectedRecord(entry.claim, asked)
     return checkRecord({ ...known, expected, isGiven: expected !== known.expected }, undefined, options, io)
   }
   const first = await readClaim(found, options.deadline)
@@ -72,9 +72,9 @@ export async function checkDomain(
     return claim
   }
   const { isOpen, phase } = judgeClaim(first, io.clock.now())
-  // The service may omit the record of a claim that has ended, for which `expectedRecord` would throw.
+  // The service may omit the record of a claim that has ended, for which `toExpectedRecord` would throw.
   const hasRecord = isOpen || first.record?.value
-  const known = hasRecord ? expectedRecord(first, asked) : { name: asked ?? first.name ?? domainId }
+  const known = hasRecord ? toExpectedRecord(first, asked) : { name: asked ?? first.name ?? domainId }
   // The value of a claim that ended without success is useless in DNS, so expect none: the report then lists the TXT values.
   const wanted = { expected: null, ...known, ...(!isOpen && phase !== 'completed' && { expected: null }) }
   const checked = await checkRecord(wanted, { claim: first, read: readAgain }, options, io)

@@ -145,7 +145,7 @@ export async function listOpenDomains(place: Place & Pick<Context, 'clock'>): Pr
   for (const key of keysIn(place)) {
     const [newest] = await read([key], place)
     if (newest !== undefined && judgeClaim(newest.claim, place.clock.now()).isOpen)
-      open.push(asciiName(newest.claim.name ?? '') || (newest.claim.domain_id ?? ''))
+      open.push(toAsciiName(newest.claim.name ?? '') || (newest.claim.domain_id ?? ''))
   }
   return open.sort()
 }
@@ -243,7 +243,7 @@ function namesBelow(directory: string, most = Number.POSITIVE_INFINITY): string[
  * Returns a domain name in its form for comparisons: lower case, A-labels (RFC 5890), without the final dot. A malformed name gets
  * no A-labels.
  */
-export function asciiName(name: string): string {
+export function toAsciiName(name: string): string {
   const checked = checkName(name)
   return checked.ok ? checked.ascii : name.toLowerCase().replace(/\.$/, '')
 }
@@ -253,7 +253,7 @@ export function asciiName(name: string): string {
  */
 function nameKey(name: string): string {
   const checked = checkName(name)
-  return checked.ok ? checked.ascii : hashOf(asciiName(name))
+  return checked.ok ? checked.ascii : hashOf(toAsciiName(name))
 }
 
 /**

@@ -15,7 +15,7 @@ const PHASES = {
   unknown: { isOpen: true, needsRecord: true },
   completed: { isOpen: false, needsRecord: false },
   expired: { isOpen: false, needsRecord: false },
-  /** Replaced by a newer claim. Restarting would end the newer claim, whose owner may be another team. */
+  /** Replaced by a newer claim, which a restart would end, although it may belong to another team. */
   superseded: { isOpen: false, needsRecord: false },
   /** Canceled, failed, or ended with an unknown status. */
   ended: { isOpen: false, needsRecord: false },

@@ -19,17 +19,13 @@ export interface DomainInput {
 }
 
 /**
- * Headings of the domain column, in lower case without blanks. If a list has several such columns, the one whose heading comes
- * first in this array is used.
+ * Column headings, in lower case without blanks. If a list has several columns with domains, the one whose heading comes first here
+ * is used.
  */
-const DOMAIN: readonly string[] = ['domain', 'domainname', 'name']
-/** Headings of the column with TXT values. */
-const VALUE: readonly string[] = ['value', 'txtvalue', 'record.value']
-/** Headings of the column with regions. */
-const REGION: readonly string[] = ['region']
-/**
- * Headings of columns with web or mail addresses. Beside such a column, a column `name` has the names of customers, not domains.
- */
+const DOMAIN_HEADINGS: readonly string[] = ['domain', 'domainname', 'name']
+const VALUE_HEADINGS: readonly string[] = ['value', 'txtvalue', 'record.value']
+const REGION_HEADINGS: readonly string[] = ['region']
+/** Headings of web or mail addresses. Beside such a column, a column `name` isn't used, because it may have customers' names. */
 const ADDRESS = /domain(?!_id)|url|web|www|site|page|host|link|mail|internet/
 /** Columns of a list without a header row. */
 const DEFAULT_COLUMNS = ['domain', 'value']
@@ -63,14 +59,14 @@ export async function readDomainList(from: string, takesIds: boolean, io: Io) {
   const rows = await parseRows(text, name)
   const [{ cells: first } = { cells: [] }] = rows
   const header = first.map((cell) => cell.toLowerCase().replace(/\s/g, ''))
-  const usable = header.some((cell) => ADDRESS.test(cell)) ? DOMAIN.slice(0, -1) : DOMAIN
+  const usable = header.some((cell) => ADDRESS.test(cell)) ? DOMAIN_HEADINGS.slice(0, -1) : DOMAIN_HEADINGS
   const hasHeader = header.some((cell) => usable.includes(cell))
   // JSON and HTML begin with a bracket. Some lines of such a file may be valid domains, which must not be claimed, so a single
   // unusable line makes `readDomainList` refuse the complete file.
   const isOtherFormat = !hasHeader && /[[\]{}<>]/.test(first.join(''))
   if (!hasHeader && !isOtherFormat && first.length > 1 && first[0] !== '' && !first[0]?.includes('.'))
     throw usageError(`${name} has no column "domain"`, `rename one to domain: ${clip(first.join(', '), 200)}`)
-  const known = ['', ...DOMAIN, ...VALUE, ...REGION]
+  const known = ['', ...DOMAIN_HEADINGS, ...VALUE_HEADINGS, ...REGION_HEADINGS]
   const ignored = first.filter((_, at) => hasHeader && !known.includes(header[at] ?? '')).join(', ')
   if (ignored !== '') await io.warn(`ignored columns of ${name}: ${ignored.toLowerCase()}`)
   const inputs = new Map<string, DomainInput>()
@@ -168,7 +164,7 @@ function mergeInputs(input: DomainInput, earlier: DomainInput = input): DomainIn
 /** Parses a row into a domain with its value and region. @throws CliError exit 2 for an unusable row */
 function parseRow(cells: readonly string[], columns: readonly string[], takesIds: boolean): DomainInput {
   if (cells.length > columns.length) throw usageError(`columns: ${cells.length} instead of ${columns.length}`)
-  const [domain, value, region] = [DOMAIN, VALUE, REGION].map((texts) => {
+  const [domain, value, region] = [DOMAIN_HEADINGS, VALUE_HEADINGS, REGION_HEADINGS].map((texts) => {
     const column = texts.find((text) => columns.includes(text))
     return (column && cells[columns.indexOf(column)]) || undefined
   })

@@ -10,7 +10,6 @@ import { clip, sanitizeLine } from '../terminal/sanitize.ts'
 import { formatRelativeTime } from '../terminal/time.ts'
 import { type Deadline, stepTimeoutMs } from '../timeout.ts'
 import {
-  asciiName,
   baseUrlOf,
   describeLedger,
   findClaimById,
@@ -19,6 +18,7 @@ import {
   type LedgerEntry,
   readAllClaims,
   saveClaim,
+  toAsciiName,
 } from './ledger.ts'
 import { domainArg, formatDomain, judgeClaim } from './lifecycle.ts'
 import { parseRecord } from './record.ts'
@@ -93,7 +93,7 @@ export function parseDomain(text: string): string {
 export function toKnownClaim(entry: LedgerEntry): KnownClaim {
   const { name, domain_id } = entry.claim
   // The ledger saves only claims with a `domain_id`, so the empty string is never used; the type allows claims without one.
-  return { domainId: domain_id ?? '', name: name ? asciiName(name) : undefined, entry }
+  return { domainId: domain_id ?? '', name: name ? toAsciiName(name) : undefined, entry }
 }
 
 /** Lets the user pick a claim. @throws CliError exit 2 if the command isn't interactive or the ledger is empty */
@@ -124,13 +124,13 @@ async function pick(entries: readonly LedgerEntry[], io: Io): Promise<KnownClaim
  */
 async function acceptResponse(answer: DomainClaim, known: Partial<KnownClaim>, io: Io): Promise<DomainClaim> {
   const { name, domainId } = known
-  if (name !== undefined && answer.name && asciiName(answer.name) !== name)
+  if (name !== undefined && answer.name && toAsciiName(answer.name) !== name)
     throw new WrongResourceError(`asked for the claim of ${name}, got that of ${clip(answer.name, 255)}`)
   if (domainId !== undefined && answer.domain_id && answer.domain_id !== domainId)
     throw new WrongResourceError(
       `asked for the claim ${domainId}, got the claim ${clip(answer.domain_id, 255)}`,
     )
-  if (answer.name) known.name ??= asciiName(answer.name)
+  if (answer.name) known.name ??= toAsciiName(answer.name)
   const claim = answer.name || known.name === undefined ? answer : { ...answer, name: known.name }
   await saveClaim(claim, io)
   return claim
@@ -172,7 +172,7 @@ export async function fetchClaim(
 export async function requestClaim(request: ClaimRequest, { client, io }: ServiceAccess) {
   try {
     const { claim: answer, created } = await createClaim(client, request)
-    const name = asciiName(request.name)
+    const name = toAsciiName(request.name)
     const claim = await acceptResponse(answer, { name }, io)
     // Validate the record now, so that no command tells the user to add a record outside of the domain.
     if (judgeClaim(claim, io.clock.now()).needsRecord) parseRecord(claim, name)
@@ -222,7 +222,6 @@ function goneError(claim: DomainClaim, error: CliError): CliError {
   return error.with({ message, hint })
 }
 
-/** Maximum milliseconds to wait for a response that the command can do without. */
 const BEST_EFFORT_TIMEOUT_MS = 5000
 /** Milliseconds without further requests after a request that failed, unless the service answered it with a refusal. */
 const FAILURE_PAUSE_MS = 30_000

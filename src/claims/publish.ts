@@ -9,7 +9,7 @@ import { unexpectedResponse } from '../service/problems.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { writeLines } from '../terminal/notices.ts'
-import { DEFAULT_TTL_SECONDS, quoteStrings, quoteTxtValue, type TxtRecord } from './record.ts'
+import { DEFAULT_TTL_SECONDS, quoteTxtStrings, quoteTxtValue, type TxtRecord } from './record.ts'
 
 /** Maximum milliseconds for which the `--publish` command may run before it is stopped. */
 const TIMEOUT_MS = 120_000
@@ -87,7 +87,7 @@ function variablesOf(record: TxtRecord, zone: string, { values, ttl }: TxtSet): 
   const old = values.map(({ bytes }) => Buffer.from(bytes).toString())
   if (!values.every(({ bytes }) => isUtf8(bytes)) || /\p{Cc}/u.test(old.join('')))
     throw valuesUnknown(record.name, 'one of them has control characters, or bytes that are not UTF-8')
-  const set = [...values.map(({ strings }) => quoteStrings(strings)), quoteTxtValue(record.value)]
+  const set = [...values.map(({ strings }) => quoteTxtStrings(strings)), quoteTxtValue(record.value)]
   return {
     MAILCLAIM_RECORD_NAME: record.name,
     MAILCLAIM_RECORD_HOST: toRelativeName(record.name, zone),

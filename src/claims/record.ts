@@ -5,7 +5,7 @@ import { CliError, usageError } from '../errors.ts'
 import { unexpectedResponse } from '../service/problems.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { clip, sanitizeLine } from '../terminal/sanitize.ts'
-import { asciiName } from './ledger.ts'
+import { toAsciiName } from './ledger.ts'
 import { domainArg } from './lifecycle.ts'
 
 /** The TXT record that proves ownership of a claim's domain. */
@@ -51,7 +51,7 @@ const RECORD_NAME = /^[\p{L}\p{Nd}_][\p{L}\p{M}\p{Nd}_-]*(\.[\p{L}\p{Nd}_][\p{L}
  * @throws CliError exit 7: `record_missing` if the claim has no TXT record with a value; `unexpected_answer` if the record's name
  *   isn't valid in DNS, isn't within the domain, or has a reserved label, or if the value isn't `prefix=token`
  */
-export function parseRecord(claim: DomainClaim, domain = asciiName(claim.name ?? '')): TxtRecord {
+export function parseRecord(claim: DomainClaim, domain = toAsciiName(claim.name ?? '')): TxtRecord {
   const { record } = claim
   const name = record?.name || claim.name
   if (!record?.value || !name || (record.type ?? 'TXT').toUpperCase() !== 'TXT') {
@@ -64,7 +64,7 @@ export function parseRecord(claim: DomainClaim, domain = asciiName(claim.name ??
   if (!RECORD_NAME.test(name) || sanitizeLine(name) !== name)
     throw unexpectedResponse(`${JSON.stringify(name.slice(0, 300))} is not a valid record name`)
   const shown = clip(name, 300)
-  const within = asciiName(name)
+  const within = toAsciiName(name)
   if (domain === '' || !isWithin(within, domain))
     throw unexpectedResponse(`the record's name ${shown} isn't within ${domain || 'a domain'}`)
   const reserved = within.split('.').find((label) => RESERVED_LABELS.has(label))
@@ -83,7 +83,7 @@ export function parseRecord(claim: DomainClaim, domain = asciiName(claim.name ??
 }
 
 /** Returns the name and value that a DNS check of the claim expects. @throws CliError as `parseRecord` */
-export function expectedRecord(claim: DomainClaim, domain?: string): ExpectedRecord {
+export function toExpectedRecord(claim: DomainClaim, domain?: string): ExpectedRecord {
   const { name, value: expected } = parseRecord(claim, domain)
   return { name, expected }
 }
@@ -104,7 +104,7 @@ export function parseTxtValue(given: string, what = 'the value'): string {
  * Formats the character strings of a TXT record for a zone file (RFC 1035 section 5.1): in quotation marks, separated by spaces,
  * with quotation marks and backslashes escaped, and bytes other than printable ASCII as `\DDD`.
  */
-export function quoteStrings(strings: readonly Uint8Array[]): string {
+export function quoteTxtStrings(strings: readonly Uint8Array[]): string {
   return strings.map((bytes) => `"${Array.from(bytes, escapeByte).join('')}"`).join(' ')
 }
 
@@ -116,7 +116,7 @@ function escapeByte(byte: number): string {
 
 /** Formats an ASCII value for a zone file: quoted strings of at most 255 bytes (RFC 1035 section 3.3), separated by spaces. */
 export const quoteTxtValue = (value: string): string =>
-  quoteStrings((value.match(/.{1,255}/gs) ?? []).map((string) => Buffer.from(string)))
+  quoteTxtStrings((value.match(/.{1,255}/gs) ?? []).map((string) => Buffer.from(string)))
 
 export const formatZoneLine = (record: TxtRecord): string =>
   `${record.name}.\t${record.ttl ?? DEFAULT_TTL_SECONDS}\tIN\tTXT\t${quoteTxtValue(record.value)}`

@@ -11,7 +11,7 @@ import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
 import type { Deadline } from '../timeout.ts'
 import { judgeClaim } from './lifecycle.ts'
-import { expectedRecord } from './record.ts'
+import { toExpectedRecord } from './record.ts'
 
 /** Options of the DNS checks of one domain, alone or in a run over several domains. */
 export interface CheckOptions extends Pick<CheckRequest, 'publicResolvers' | 'cache'> {
@@ -84,7 +84,7 @@ export async function* watchDns(
       if (watched === undefined || claim === undefined || claim === watched.claim) continue
       if (!judgeClaim(claim, clock.now()).needsRecord) return
       // A response without record or name doesn't mean that the record has changed, so keep waiting for the same record.
-      const next = claim.record == null || !claim.name ? wanted : expectedRecord(claim)
+      const next = claim.record == null || !claim.name ? wanted : toExpectedRecord(claim)
       if (next.name !== wanted.name || next.expected !== wanted.expected)
         return yield* watchDns(next, { ...watched, claim }, options, io)
     }
@@ -120,10 +120,10 @@ export function createWaitReporter(io: Io) {
 }
 
 /**
- * Whether the service may see the record although the check isn't `ready`: the service doesn't use this machine's resolvers and
- * their caches, and may query a name server that isn't lagging.
+ * Whether the service may see the record although the verdict is `wait`: the service doesn't use this machine's resolvers and their
+ * caches, and may query a name server that isn't lagging.
  *
- * @param isLongLag whether the command has waited long enough for lagging name servers
+ * @param isLongLag whether the command has waited long enough for lagging name servers; until then their findings return false
  */
 export function isWorthVerifying({ verdict, findings }: CheckReport, isLongLag: boolean): boolean {
   return verdict === 'wait' && (isLongLag || findings.every(({ code }) => code !== 'partial_propagation'))

@@ -7,7 +7,7 @@ import type { Io } from '../terminal/io.ts'
 import { clip } from '../terminal/sanitize.ts'
 import { createDeadline, stepTimeoutMs } from '../timeout.ts'
 import type { CLAIM_EVENTS } from './definition.ts'
-import { asciiName, findClaimsByName } from './ledger.ts'
+import { findClaimsByName, toAsciiName } from './ledger.ts'
 import { domainArg, formatDomain, judgeClaim } from './lifecycle.ts'
 import {
   bestEffortOptions,
@@ -20,7 +20,7 @@ import {
   unknownClaimError,
 } from './load.ts'
 import type { PublishFunction } from './publish.ts'
-import { expectedRecord, parseRecord } from './record.ts'
+import { parseRecord, toExpectedRecord } from './record.ts'
 import { type CheckOptions, checkDnsOnce, isWorthVerifying, toTimeoutError, watchDns } from './watch-dns.ts'
 
 /** An event of the work on a claim: a finished step, a wait, a warning, or the end. `CLAIM_EVENTS` describes each kind. */
@@ -79,7 +79,7 @@ export interface ClaimOptions extends CheckOptions {
 /** Milliseconds between polls of a claim. */
 const WATCH_DELAYS = { first: 2000, max: 30_000 } as const
 /**
- * Milliseconds between polls after a verification request, three of them at the first delay: most verifications take 1 or 2
+ * Milliseconds between polls after a verification request. The first three are short, because most verifications take 1 or 2
  * seconds.
  */
 const VERIFYING_DELAYS = { first: 1000, steady: 3, max: 30_000 } as const
@@ -93,15 +93,16 @@ const MAX_VALUE_LENGTH = 255
 
 /**
  * Runs a claim from start to finish: creates or resumes the claim, publishes the record, waits for DNS, requests verification, and
- * follows the claim until it is settled. Each step can be repeated, so a run that was interrupted at any point continues when the
- * command runs again. A superseded claim isn't restarted: the new claim would end the newer one, whose owner may be another team.
+ * follows the claim until it is completed, blocked or ended. Each step can be repeated, so a run that was interrupted at any point
+ * continues when the command runs again. A superseded claim isn't restarted: the new claim would end the newer one, which may
+ * belong to another team.
  *
  * @throws CliError `claim_unknown`, exit 5, with `resumeOnly` and no known claim; the errors of requests
  */
 export async function* runClaim(request: ClaimRequest, setup: Omit<ClaimWork, 'known'>): ClaimEvents {
   const { options, io } = setup
   const claim = yield* createOrResume(request, options, setup)
-  const name = asciiName(request.name)
+  const name = toAsciiName(request.name)
   const work = { ...setup, known: { domainId: claim.domain_id ?? '', name, entry: undefined } }
   if (!judgeClaim(claim, io.clock.now()).isOpen) return yield* followClaim(work, claim)
   const record = parseRecord(claim, name)
@@ -212,7 +213,7 @@ async function* waitForDns(begun: DomainClaim, work: ClaimWork): ClaimEvents {
     })
   let last: ClaimResult = { claim: begun }
   for await (const step of watchDns(
-    expectedRecord(begun, work.known.name),
+    toExpectedRecord(begun, work.known.name),
     { claim: begun, read },
     options,
     io,
@@ -343,7 +344,7 @@ export async function* checkAndVerify(work: ClaimWork): ClaimEvents {
   }
   let unseen: CheckReport | undefined
   if (options.check) {
-    const report = await checkDnsOnce(expectedRecord(before, known.name), options, io)
+    const report = await checkDnsOnce(toExpectedRecord(before, known.name), options, io)
     const failure = exitErrorOf(report)
     if (report.verdict === 'fix') {
       const message = `${failure?.message}; the service wasn't asked to verify`

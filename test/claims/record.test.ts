@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import {
   formatZoneLine,
   parseRecord,
-  quoteStrings,
+  quoteTxtStrings,
   quoteTxtValue,
   type TxtRecord,
 } from '../../src/claims/record.ts'
@@ -42,7 +42,7 @@ test('a TXT value quoted for a zone file parses back unchanged, in strings of at
 
 test('a TXT value quoted for a zone file escapes quotation marks, backslashes and bytes outside of ASCII', () => {
   expect(quoteTxtValue('a"b\\c')).toBe('"a\\"b\\\\c"')
-  expect(quoteStrings([Buffer.from('é')])).toBe('"\\195\\169"')
+  expect(quoteTxtStrings([Buffer.from('é')])).toBe('"\\195\\169"')
 })
 
 describe('the record of a claim', () => {
