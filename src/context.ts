@@ -168,8 +168,8 @@ export interface HttpTransport {
 }
 
 /**
- * An HTTP exchange without a response. `sent` says whether a byte of the request can have left this machine: `no` if the failure
- * came before the connection was established (loading the HTTP client, lookup, connecting, proxy, TLS) or in `beforeSend`;
+ * Error of an HTTP exchange that got no response. `sent` says whether a byte of the request can have left this machine: `no` if the
+ * failure came before the connection was established (loading the HTTP client, lookup, connecting, proxy, TLS) or in `beforeSend`;
  * `maybe` for later failures, after which the service may have acted on the request.
  */
 export class TransportError extends Error {
@@ -227,7 +227,7 @@ export interface DnsNetwork {
 }
 
 /**
- * A DNS exchange without an accepted response. `timeout`: silence; `unreachable`: a closed port or another network error;
+ * Error of a DNS exchange that got no accepted response. `timeout`: silence; `unreachable`: a closed port or another network error;
  * `not_checked`: nothing was sent (no IPv6, a firewall on this machine, query or time limit reached), so the server's state is
  * unknown.
  */
@@ -300,11 +300,11 @@ export type KeychainResult =
     }
 
 export interface Interrupts {
-  /** Aborts with an `InterruptedError` on Ctrl-C (SIGINT) or when the process is asked to end (SIGTERM). */
+  /** Aborts with an `InterruptedError` on Ctrl-C (SIGINT), on SIGTERM, and when the terminal hangs up (SIGHUP). */
   readonly signal: AbortSignal
   /**
    * Runs work that must not be interrupted, such as sending a refresh token and storing its successor. A signal that arrives
-   * during the work takes effect when the work has settled.
+   * during the work aborts `signal` only when all shielded work has settled.
    *
    * @param onSignal called with a signal whose effect is delayed
    */

@@ -4,7 +4,6 @@
  */
 export type ConcurrencyLimiter = <T>(work: (release: () => void) => Promise<T>) => Promise<T>
 
-/** Creates a limiter with `limit` slots. */
 export function limitConcurrency(limit: number): ConcurrencyLimiter {
   let freeSlots = limit
   const queue: (() => void)[] = []

@@ -159,7 +159,6 @@ const clock: Clock = {
   },
 }
 
-/** Returns a transport that loads undici on the first request. */
 function lazyTransport(environment: Environment): HttpTransport {
   let loading: Promise<HttpTransport> | undefined
   return {

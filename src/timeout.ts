@@ -60,7 +60,7 @@ export const REQUEST_BACKOFF: BackoffOptions = { first: 500, max: 8000 }
  * Returns the delay before the next attempt, in milliseconds: exponential backoff with jitter, so that clients that failed
  * together don't retry together (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
  *
- * @param attempts number of failed attempts so far, from 1
+ * @param attempts number of failed attempts so far, from 1; without a random source as third argument, there is no jitter
  */
 export function backoffMs(
   attempts: number,

@@ -31,7 +31,7 @@ export type OptionValues<Options extends readonly OptionDefinition[]> = {
   readonly [Option in Options[number] as OptionName<Option>]?: OptionValue<Option>
 }
 
-/** Commander's name of an option: `dnsPort` for `--dns-port <n>`, `check` for `--no-check`; `never` if the flags aren't literal. */
+/** Commander's name of an option: `dnsPort` for `--dns-port <n>`, `check` for `--no-check`; `never` for flags of type `string`. */
 export type OptionName<Option> = Option extends { readonly flags: `--no-${infer Name}` }
   ? CamelCase<Name>
   : Option extends { readonly flags: `--${infer Name} <${string}>` | `--${infer Name}` }

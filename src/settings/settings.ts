@@ -143,7 +143,7 @@ export async function resolveSettings(
   }
 }
 
-/** Returns the unparsed value of the option, else of the variable, else of the profile, else the default. */
+/** Returns the unparsed value and source: option, else variable, else profile, else default; undefined if there is no value. */
 function resolveValue(
   key: string,
   setting: SettingDefinition<unknown>,

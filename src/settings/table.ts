@@ -36,7 +36,6 @@ export const STORE_DESCRIPTIONS = {
 } as const
 const STORE_KINDS = Object.keys(STORE_DESCRIPTIONS) as StoreKind[]
 export type StoreKind = keyof typeof STORE_DESCRIPTIONS
-/** Stores that keep the secret on this machine. */
 export type LocalStoreKind = Exclude<StoreKind, 'etcd'>
 
 /** All settings of a profile, by key in the configuration file, in the order of `config list`. */

@@ -22,7 +22,7 @@ export interface Column {
   readonly field: string
   /** Heading for people. Default: derived from `field`. */
   readonly title?: string
-  /** Only `text` (default) is wrapped in a table; an `id` isn't wrapped in a detail view either. A `number` is right-aligned. */
+  /** Default: `text`, the only kind that wraps in tables. An `id` never wraps, not even in a detail view. Numbers are right-aligned. */
   readonly kind?: 'id' | 'number' | 'time' | 'text'
   /** Computes the value. Default: the item's value at `field`. @param now milliseconds since 1970 */
   readonly value?: (item: Item, now: number) => unknown

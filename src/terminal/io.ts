@@ -7,7 +7,7 @@ import { createListWriter, isHumanView, type ListWriter, type OutputContext, wri
 import { createProgressDisplay, type Progress, replaceWrite } from './progress.ts'
 import { sanitizeLine, stringifyJson } from './sanitize.ts'
 
-/** Everything that a command works with: the effects (`Context`), the resolved settings, and its output functions. */
+/** What a command gets to work with: the effects (`Context`), the resolved settings, and functions for output. */
 export interface Io extends Context, OutputContext {
   /** Progress of the current step on stderr; other output appears above its line. */
   readonly progress: Progress

@@ -26,7 +26,7 @@ export function canAnimate({ stderr, environment }: Pick<Context, 'stderr' | 'en
   return stderr.isTTY && environment.term !== 'dumb' && !environment.ci
 }
 
-/** The progress display, with a stdout and stderr whose text appears above the moving line. */
+/** Progress, with a stdout and a stderr that write above the moving line without breaking it. */
 export interface ProgressDisplay extends Progress {
   readonly stdout: Output
   readonly stderr: Output

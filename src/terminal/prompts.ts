@@ -61,7 +61,6 @@ export function createPrompts({
 /** Fields of prompts and choices that Inquirer prints, so they must be sanitized. */
 const DISPLAYED_KEYS: ReadonlySet<string> = new Set(['message', 'name', 'description'])
 
-/** Returns a prompt's question, or one of its choices, with sanitized texts. */
 function sanitizeQuestion<T extends object>(question: T): T {
   return Object.fromEntries(
     Object.entries(question).map(([key, value]) => [

@@ -21,7 +21,7 @@ function compileOnce(make: () => RegExp): () => RegExp {
   }
 }
 
-/** Matches characters to escape (groups 1 and 2), and without a group, characters that are safe only inside an emoji. */
+/** Matches characters to escape (groups 1 and 2). Matches joiners inside emoji without a group, so that they are kept. */
 const unsafe = compileOnce(
   () =>
     new RegExp(
@@ -67,7 +67,7 @@ export function sanitizeLine(text: string): string {
 
 /** Returns the first `length` characters of a text, with an ellipsis if more follow, sanitized for one line. */
 export function clip(text: string, length: number): string {
-  // Split only the start of the text: a character has at most two UTF-16 units.
+  // Split only the start of a text that may be huge: a code point has at most two UTF-16 units.
   const characters = Array.from(text.slice(0, 2 * length + 2))
   return sanitizeLine(characters.length > length ? `${characters.slice(0, length).join('')}…` : text)
 }

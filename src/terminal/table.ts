@@ -15,7 +15,7 @@ interface Lane {
   readonly column: Column
   /** Width of the widest cell, including the heading. */
   longest: number
-  /** Width of the widest word in the cells of a text column; 0 for other columns. */
+  /** Width of the widest word of a text column, heading included; 0 for other columns. */
   longestWord: number
   /** Whether any cell of the column has a value. */
   isFilled: boolean
