@@ -232,7 +232,7 @@ function parseTokenResponse(
     ...tokens,
     /** Whether the body is a complete JSON object; otherwise a missing token may be in the part that was cut off. */
     isComplete: whole !== undefined,
-    /** The `error` of an OAuth error response (RFC 6749 section 5.2), for messages; undefined for any other response. */
+    /** The `error` of an OAuth error response (RFC 6749 section 5.2) without secrets; undefined for any other response. */
     error: code && redact(code, secrets).slice(0, 100),
     /** The service's message with its `error`, as one short line without secrets; empty if the response has neither. */
     details,

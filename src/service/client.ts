@@ -16,7 +16,7 @@ export interface ServiceResponse {
   readonly body: Record<string, unknown>
 }
 
-/** Limits of one request with its retries. */
+/** Limits and cancellation of one request with its retries. */
 export interface RequestOptions {
   /**
    * Cancels the request; default: the interrupt signal. A caller's own signal must abort on interrupts too, so that Ctrl-C works.

@@ -121,7 +121,7 @@ export async function* readListPages<T extends { readonly id?: string | null }>(
   const signal = AbortSignal.any([interrupt, abandon.signal])
   const seen = new Set(after === undefined ? [] : [after])
   let left = limit
-  // With a filter, it's unknown how many items will pass, so request pages of the maximum size.
+  // Requests a page; with a filter, a page of the maximum size, because it's unknown how many items will pass.
   const ask = (place: Omit<PageQuery, 'limit'>) =>
     fetchPage({ limit: filter ? MAX_PAGE_SIZE : Math.min(left, MAX_PAGE_SIZE), ...place }, signal)
   const askForNext = async ({ data }: ListEnvelope<T>) => ask({ after: nextCursor(data, seen) })

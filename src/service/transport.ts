@@ -14,7 +14,7 @@ import { classifyHttpError } from './transport-errors.ts'
 const KEEP_ALIVE_MS = 4000
 /** Maximum milliseconds for connecting, TLS handshake included. */
 const CONNECT_TIMEOUT_MS = 10_000
-/** Maximum milliseconds that `expire` spends on reading data that arrived before the time limit. */
+/** Maximum milliseconds beyond the time limit in which `expire` reads data that has already arrived. */
 const LATE_READ_MS = 1000
 /** Maximum size of a response body in MiB; far more than a page of 100 items. */
 const MAX_BODY_MIB = 8

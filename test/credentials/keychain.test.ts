@@ -64,7 +64,7 @@ describe('the helper process of the keychain', () => {
     expect(await keychain.call(request('get'))).toEqual({ ok: true, value: true })
   })
 
-  it('an answer arrives even if the keychain helper is killed right after sending it', async () => {
+  it('the answer of a keychain helper arrives even if the helper is killed right after sending it', async () => {
     const { keychain } = scriptedKeychain(`
       process.once('message', () => process.send({ ok: true, value: 'x' }, () => process.kill(process.pid, 'SIGKILL')))
     `)
@@ -97,7 +97,7 @@ describe('the helper process of the keychain', () => {
 })
 
 describe('the built helper process', () => {
-  it('the built keychain helper reports a missing keychain library, and one that does not load', async () => {
+  it('the built keychain helper reports whether the keychain library is missing or does not load', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'mailclaim-helper-'))
     onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
     const script = join(directory, 'keychain-helper.js')
@@ -121,7 +121,7 @@ async function createOutdatedSession(state: 'locked' | 'prompting') {
 }
 
 describe.runIf(needs('gnome-keyring'))('the program with a keychain', () => {
-  it('every command that needs the secret reports a keychain that is locked', async () => {
+  it('`auth token`, `auth status` and `logout` report a locked keychain', async () => {
     const { world, keyring: locked } = await createOutdatedSession('locked')
     const inIt = { env: locked.env }
     const token = await world.run(['auth', 'token', '--json'], inIt)
@@ -136,7 +136,7 @@ describe.runIf(needs('gnome-keyring'))('the program with a keychain', () => {
     expect(await world.session.counts()).toMatchObject({ refreshes: 0 })
   })
 
-  it('the program leaves no helper process behind if it is killed while a prompt is open', async () => {
+  it('a program killed while the keychain prompts for its password leaves no helper process behind', async () => {
     const { world, keyring: prompting } = await createOutdatedSession('prompting')
     const running = world.start(['auth', 'token'], { env: prompting.env })
     const helper = await childOf(running.child.pid ?? 0)
@@ -147,7 +147,7 @@ describe.runIf(needs('gnome-keyring'))('the program with a keychain', () => {
 })
 
 describe.runIf(needs('gnome-keyring'))('Ctrl-C', () => {
-  it('Ctrl-C during an unlock prompt of the keychain ends the program with exit 130, and its helper', async () => {
+  it('Ctrl-C while the keychain prompts for its password ends the helper, and the program with exit 130', async () => {
     const { world, keyring: prompting } = await createOutdatedSession('prompting')
     const running = world.start(['auth', 'token', '--json'], { env: prompting.env, group: true })
     const helper = await childOf(running.child.pid ?? 0)
@@ -156,7 +156,7 @@ describe.runIf(needs('gnome-keyring'))('Ctrl-C', () => {
     expect(await isGone(helper)).toBe(true)
   })
 
-  it('Ctrl-C while a new token is being stored takes effect after the keychain has the token', async () => {
+  it('Ctrl-C while a new token is being stored takes effect only after the keychain has stored the token', async () => {
     const keyring = await startKeyring({ state: 'unlocked' })
     const world = await createProcessSession({ store: 'keychain', keyring })
     world.session.expire()
@@ -204,7 +204,7 @@ async function childOf(pid: number, known: readonly number[] = []): Promise<numb
 }
 
 describe.runIf(needs('gnome-keyring'))('a real keychain', () => {
-  it('a real keychain stores, returns and deletes a secret', async () => {
+  it('gnome-keyring stores, returns and deletes a secret', async () => {
     const { keychain } = await startKeyring({ state: 'unlocked' })
     expect(await keychain.call(request('get'))).toEqual({ ok: true, value: null })
     expect(await keychain.call(request('set', 'a', 'näïve "secret" ✓'))).toEqual({ ok: true, value: true })
@@ -214,7 +214,7 @@ describe.runIf(needs('gnome-keyring'))('a real keychain', () => {
     expect(await keychain.call(request('delete', 'a'))).toEqual({ ok: true, value: false })
   })
 
-  it('a locked keychain returns nothing, deletes nothing, and refuses to store anything', async () => {
+  it('a locked gnome-keyring answers "no item" to reading and deleting, and refuses to store a secret', async () => {
     const open = await startKeyring({ state: 'unlocked' })
     await open.keychain.call(request('set', 'a', 'secret'))
     await open.stop()
@@ -224,17 +224,17 @@ describe.runIf(needs('gnome-keyring'))('a real keychain', () => {
     expect(await keychain.call(request('set', 'a', 'other'))).toMatchObject({ ok: false, reason: 'locked' })
   })
 
-  it('a session bus without a Secret Service is reported as a missing keychain', async () => {
+  it('a D-Bus session without a Secret Service is reported as a missing keychain', async () => {
     const { keychain } = await startKeyring({ state: 'absent' })
     expect(await keychain.call(request('get'))).toMatchObject({ ok: false, reason: 'no_keychain' })
     expect(await keychain.call(request('set', 'a', 'b'))).toMatchObject({ ok: false, reason: 'no_keychain' })
   })
 
   it.each([
-    ['no bus', {}],
-    ['an empty bus address', { DBUS_SESSION_BUS_ADDRESS: '' }],
-    ['an invalid bus address', { DBUS_SESSION_BUS_ADDRESS: 'nonsense' }],
-    ['the address of a bus that has ended', { DBUS_SESSION_BUS_ADDRESS: 'unix:path=/nonexistent/bus' }],
+    ['a missing D-Bus address', {}],
+    ['an empty D-Bus address', { DBUS_SESSION_BUS_ADDRESS: '' }],
+    ['an invalid D-Bus address', { DBUS_SESSION_BUS_ADDRESS: 'nonsense' }],
+    ['the address of an ended D-Bus', { DBUS_SESSION_BUS_ADDRESS: 'unix:path=/nonexistent/bus' }],
   ])('%s is reported as a missing keychain', async (_name, env) => {
     expect(await keychainIn(env).call(request('get'))).toMatchObject({ ok: false, reason: 'no_keychain' })
   })

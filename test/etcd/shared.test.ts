@@ -41,7 +41,7 @@ function fates(...all: readonly Fate[]) {
 }
 
 describe('a session that machines share', () => {
-  test('after one machine has renewed, the others take the access token from etcd once and keep a copy', async () => {
+  test('after one machine has renewed, another reads the access token from etcd once, and then uses its cached copy', async () => {
     const { a, b, etcd, service, renew } = await pair()
     const token = await renew(a)
     expect(await renew(b, { always: false })).toEqual(token)
@@ -51,7 +51,7 @@ describe('a session that machines share', () => {
     expect(etcd.asked).toBe(asked)
   })
 
-  test('during an outage of etcd, a valid access token still works; without one, nothing is sent: exit 7', async () => {
+  test('during an outage of etcd, a machine uses its valid access token, and a machine without one exits 7 and sends nothing', async () => {
     const { a, b, etcd, service, renew } = await pair()
     await renew(a)
     etcd.fate = () => 'lost'
@@ -65,7 +65,7 @@ describe('a session that machines share', () => {
     expect(service.refreshes).toBe(1)
   })
 
-  test('`auth status` reads the session from another member within two seconds if the first does not answer', async () => {
+  test('`auth status` reads the session from a second member of etcd if the first does not answer', async () => {
     const { a, b, clock, etcd, renew } = await pair()
     await renew(a)
     await endSharedSession(b, 'default')
@@ -78,7 +78,7 @@ describe('a session that machines share', () => {
     expect(await failureOf(describeSharedSession(a))).toMatchObject({ code: 'session_over' })
   })
 
-  test('an access token requested with a narrower scope is not stored in etcd, but the new refresh token is', async () => {
+  test('a narrowed access token is not stored in etcd, but the new refresh token is', async () => {
     const { a, service, renew } = await pair()
     const { value } = await renew(a, { scope: 'emails:send' })
     const found = await openSharedStore(a).read()
@@ -87,7 +87,7 @@ describe('a session that machines share', () => {
     expect(service.isCurrent(found?.session.refreshToken)).toBe(true)
   })
 
-  test('an expired authentication token of etcd is replaced by a new one', async () => {
+  test('an expired authentication token of etcd is renewed, and the request repeated', async () => {
     const { a, etcd, renew } = await pair()
     const store = openSharedStore(a)
     await store.read()
@@ -96,7 +96,7 @@ describe('a session that machines share', () => {
     await renew(a)
   })
 
-  test('a renewal whose authentication at etcd gets no answer sends no refresh token and leaves no note', async () => {
+  test('a renewal whose authentication at etcd gets no answer sends no refresh token and leaves no marker', async () => {
     const { a, etcd, service, renew } = await pair()
     let isForgotten = false
     etcd.fate = (path) => {
@@ -115,9 +115,9 @@ describe('a session that machines share', () => {
 
   test.each<[string, Fate[]]>([
     ['is lost', ['lost', 'lost', 'pass']],
-    ['is applied, but its answer is lost', ['unanswered', 'pass']],
-    ['is repeated, and applied in between', ['lost', 'unanswered', 'lost', 'pass']],
-  ])('a note or an outcome whose first transaction %s is written to etcd once', async (_what, all) => {
+    ['is applied without an answer', ['unanswered', 'pass']],
+    ['is lost and the second is applied without an answer', ['lost', 'unanswered', 'lost', 'pass']],
+  ])('a renewal writes its marker and its outcome to etcd even if the first transaction %s', async (_what, all) => {
     for (const before of [[], ['pass'] as const]) {
       const { a, etcd, service, renew } = await pair()
       etcd.fate = fates(...before, ...all)
@@ -128,7 +128,7 @@ describe('a session that machines share', () => {
     }
   })
 
-  test('a renewal whose note etcd does not confirm sends no refresh token, and the next command removes the note if it arrived late', async () => {
+  test('a renewal whose marker etcd does not confirm sends no refresh token, and the next command removes a marker that arrived late', async () => {
     const { a, b, etcd, service, renew } = await pair()
     etcd.fate = fates('late')
     const failure = await failureOf(renew(a))
@@ -141,7 +141,7 @@ describe('a session that machines share', () => {
     expect([service.refreshes, service.reuse, pendingOf(a)]).toEqual([1, 0, []])
   })
 
-  test('a late note is refused by etcd, because the next command of its machine has rewritten the value', async () => {
+  test('etcd refuses a marker that arrives after the next command of the same machine has rewritten the value', async () => {
     const { a, b, etcd, service, renew } = await pair()
     await renew(a)
     etcd.fate = fates('late')
@@ -153,7 +153,7 @@ describe('a session that machines share', () => {
     expect([service.refreshes, service.reuse]).toEqual([2, 0])
   })
 
-  test('after a machine reports a refresh with unknown outcome, every machine fails at once with exit 4, and no hint says that the first machine may hold the new token', async () => {
+  test('after a refresh with unknown outcome, every machine fails at once with exit 4 and the hint to sign in again', async () => {
     const { a, b, clock, service, renew } = await pair()
     service.fate = () => 'consumed'
     expect(await failureOf(renew(a))).toMatchObject({ code: 'refresh_interrupted', exit: 4 })
@@ -169,7 +169,7 @@ describe('a session that machines share', () => {
     expect(service.refreshes).toBe(1)
   })
 
-  test('other machines wait 60 s for one that was killed after sending the token, and then report an unknown outcome', async () => {
+  test('if a machine is killed after sending the token, other machines wait 60 s and then report an unknown outcome', async () => {
     const { a, b, clock, machine, service, renew } = await pair()
     service.fate = () => 'killed'
     void renew(a)
@@ -187,7 +187,7 @@ describe('a session that machines share', () => {
     expect(await failureOf(renew(a))).toMatchObject({ hint: 'sign in again: mailclaim login' })
   })
 
-  test('a retry of an interrupted renewal waits 60 s for a machine that may still be renewing', async () => {
+  test('`--retry-interrupted` also waits 60 s for a machine that may still be renewing', async () => {
     const { a, b, clock, service, renew } = await pair()
     service.fate = () => 'killed'
     void renew(a)
@@ -202,7 +202,7 @@ describe('a session that machines share', () => {
     ['refused', 'invalid_request'],
     ['unreachable', 'unreachable'],
     ['busy', undefined],
-  ])('a renewal that ends as "%s" leaves no note, since its token is unused', async (fate, code) => {
+  ])('a renewal that is %s sends the token unused, and leaves no marker', async (fate, code) => {
     const { a, b, service, renew } = await pair()
     let times = 0
     service.fate = () => (code !== undefined || ++times === 1 ? fate : 'tokens')
@@ -213,7 +213,7 @@ describe('a session that machines share', () => {
     expect([service.refreshes, service.reuse, pendingOf(a)]).toEqual([code === undefined ? 2 : 1, 0, []])
   })
 
-  test('a retry sends the token of an unknown outcome, and a refusal of the retry leaves the outcome unknown', async () => {
+  test('`--retry-interrupted` sends the token again, and if the service refuses it, the outcome stays unknown', async () => {
     const { a, b, service, renew } = await pair()
     service.fate = () => 'consumed'
     await failureOf(renew(a))
@@ -228,7 +228,7 @@ describe('a session that machines share', () => {
     expect(await failureOf(renew(a))).toMatchObject({ code: 'session_over' })
   })
 
-  test('tokens that etcd does not confirm stay on the machine until any later command delivers them', async () => {
+  test('tokens that etcd does not confirm stay on the machine until one of its later commands delivers them', async () => {
     const { a, b, clock, etcd, service, renew } = await pair()
     etcd.fate = fates('pass', 'lost')
     expect((await renew(a)).value).toBe('access-2')
@@ -253,7 +253,7 @@ describe('a session that machines share', () => {
     ['an unknown outcome', 'consumed', {}, 'refresh_interrupted', 'refresh_interrupted'],
     ['the end of the session', 'tokens', { retryInterrupted: true }, 'session_over', 'session_over'],
   ])(
-    '%s that etcd does not confirm is delivered by the next command of the machine',
+    '%s that etcd does not confirm is delivered to etcd by the next command of the same machine',
     async (_what, fate, options, code, later) => {
       const { a, b, clock, etcd, service, renew } = await pair()
       if (options.retryInterrupted) {
@@ -273,7 +273,7 @@ describe('a session that machines share', () => {
     },
   )
 
-  test('tokens in a damaged pending file are never delivered to etcd', async () => {
+  test('a pending file with damaged tokens is never delivered to etcd', async () => {
     const { a, b, etcd, renew } = await pair()
     etcd.fate = fates('pass', 'lost')
     await renew(a)
@@ -286,7 +286,7 @@ describe('a session that machines share', () => {
     expect(await failureOf(renew(b))).toMatchObject({ code: 'refresh_interrupted' })
   })
 
-  test('a machine that was suspended for 75 s before reading the answer still delivers the tokens to etcd', async () => {
+  test('a machine suspended for 75 s after sending the token still delivers the new tokens to etcd', async () => {
     const { a, b, clock, service, renew } = await pair()
     service.received = () => clock.advance(75_000)
     await renew(a)
@@ -295,7 +295,7 @@ describe('a session that machines share', () => {
     expect([service.refreshes, service.reuse]).toEqual([1, 0])
   })
 
-  test('a warning and a hint about a session in etcd name its profile', async () => {
+  test('the warning and the hint about undelivered tokens name a profile other than the default', async () => {
     const { machine, signIn, renew, etcd } = createFleet()
     const [a, b] = [
       await machine('build-a', undefined, 'fleet'),
@@ -311,7 +311,7 @@ describe('a session that machines share', () => {
     })
   })
 
-  test('tokens whose key was removed from etcd stay on the machine until its next login or logout', async () => {
+  test('if somebody removes the key from etcd, new tokens stay on the machine until its next login', async () => {
     const { a, etcd, service, signIn, renew } = await pair()
     service.connected = () => etcd.put(undefined)
     await renew(a)
@@ -321,7 +321,7 @@ describe('a session that machines share', () => {
     expect(pendingOf(a)).toEqual([])
   })
 
-  test('a machine that was suspended for more than 15 s after writing its note sends no refresh token', async () => {
+  test('a machine suspended for 16 s after writing its marker sends no refresh token', async () => {
     const { a, clock, service, renew } = await pair()
     const wall = () => clock.setWall(clock.now() + 16_000)
     const monotonic = () => {
@@ -337,7 +337,7 @@ describe('a session that machines share', () => {
     expect([service.refreshes, service.reuse]).toEqual([1, 0])
   })
 
-  test('a logout ends the session on every machine, and a login starts a new one', async () => {
+  test('a logout signs every machine out, and a login on one machine signs every machine in', async () => {
     const { a, b, signIn, renew, service } = await pair()
     await renew(a)
     expect((await endSharedSession(b, 'default')).wasSignedIn).toBe(true)
@@ -348,7 +348,7 @@ describe('a session that machines share', () => {
     expect(service.reuse).toBe(0)
   })
 
-  test('undelivered tokens of a former sign-in or an ended session are dropped', async () => {
+  test('undelivered tokens are dropped after a login or logout on another machine', async () => {
     for (const end of ['login', 'logout'] as const) {
       const { a, b, etcd, signIn, renew, service } = await pair()
       etcd.fate = fates('pass', 'lost')
@@ -361,7 +361,7 @@ describe('a session that machines share', () => {
     }
   })
 
-  test('an etcd restored to an older generation is detected by a machine that has seen a later one, and nothing is sent', async () => {
+  test('a machine that has seen a later generation than an etcd restored from a backup sends no token, and exits 4', async () => {
     const { a, etcd, service, renew } = await pair()
     const early = etcd.value()
     await renew(a)
@@ -370,7 +370,7 @@ describe('a session that machines share', () => {
     expect([service.refreshes, service.reuse]).toEqual([1, 0])
   })
 
-  test('a command with a wrong encryption key, or a changed value in etcd, exits 4, and a login replaces the value', async () => {
+  test('a renewal with a wrong encryption key, or of a changed value in etcd, exits 4, and a login replaces the value', async () => {
     const { a, machine, etcd, signIn, renew, service } = await pair()
     const stranger = await machine('build-c', Buffer.alloc(32, 9).toString('base64'))
     expect(await failureOf(renew(stranger))).toMatchObject({ code: 'store_unavailable', exit: 4 })
@@ -420,7 +420,7 @@ test('20 machines that need a new access token at the same time send one refresh
   }
 })
 
-test('under random faults of etcd, service and processes, no renewal sends a used token, and no confirmed token is lost', async () => {
+test('random faults of etcd, service and processes cause no reuse of a token, and lose no token that etcd has confirmed', async () => {
   const etcdFate = fc.constantFrom<Fate>(...Array(4).fill('pass'), 'lost', 'unanswered', 'late', 'killed')
   const serviceFates = ['tokens', 'tokens', 'refused', 'busy', 'consumed', 'killed'] as const
   const step = fc.record({

@@ -45,7 +45,7 @@ function expectPrivate(world: World): void {
 
 describe.runIf(needs('posix'))('permissions', () => {
   test.each(['000', '0777'])(
-    'directories are created with mode 0700 and files with 0600 under umask %s',
+    'under umask %s, the program creates directories with mode 0700 and files with 0600',
     async (umask) => {
       const world = await createServedWorld()
       const script = join(world.home, 'with-umask.mjs')
@@ -57,7 +57,7 @@ describe.runIf(needs('posix'))('permissions', () => {
     },
   )
 
-  test('loosened permissions of files are tightened by the next command that writes them', async () => {
+  test('files with mode 0644 get mode 0600 from the next command that writes them', async () => {
     const world = await createServedWorld()
     await world.login()
     await createEveryFile(world)
@@ -120,7 +120,7 @@ describe.runIf(needs('posix')).each(Object.keys(USERS))('damage to the %s', (wha
   const { words, code, goesOn } = USERS[what] ?? { words: [], code: 0 }
 
   test.each(Object.keys(DAMAGE))(
-    `if the ${what} is damaged (%s), the error names the file and a remedy, and the file is kept`,
+    `if the ${what} is damaged (%s), the command names the file, and keeps it`,
     async (damage) => {
       const { client, files } = await clientWithFiles()
       const path = files[what] ?? ''
@@ -137,7 +137,7 @@ describe.runIf(needs('posix')).each(Object.keys(USERS))('damage to the %s', (wha
     },
   )
 
-  test(`if the ${what} is a symbolic link, only the configuration is read and written through it`, async () => {
+  test(`a ${what} that is a symbolic link is ${what === 'configuration' ? 'followed' : 'refused'}`, async () => {
     const { client, files } = await clientWithFiles()
     const path = files[what] ?? ''
     const elsewhere = join(client.context.directories.config, '..', 'elsewhere.json')
@@ -155,7 +155,7 @@ describe.runIf(needs('posix')).each(Object.keys(USERS))('damage to the %s', (wha
     expect(lstatSync(path).isSymbolicLink()).toBe(isFollowed || what === 'ledger entry')
   })
 
-  test(`if the ${what} is a directory or another user's file, it is refused`, async () => {
+  test(`a ${what} that is a directory, or belongs to another user, is refused`, async () => {
     const { client, files } = await clientWithFiles()
     const path = files[what] ?? ''
     const text = readFileSync(path)
@@ -166,7 +166,7 @@ describe.runIf(needs('posix')).each(Object.keys(USERS))('damage to the %s', (wha
     expectCalmFailure(directory)
     rmSync(path, { recursive: true })
     if (process.getuid?.() !== 0) return
-    // Only root can change a file's owner, so this part runs only as root.
+    // The rest needs root, who alone can change the owner of a file.
     writeFileSync(path, text, { mode: 0o600 })
     chownSync(path, 65_534, 65_534)
     const foreign = await client.run(words)
@@ -179,7 +179,7 @@ describe.runIf(needs('posix'))('a directory', () => {
   test.each([
     ['is a dangling link', (path: string) => symlinkSync(join(path, '..', 'nowhere'), path)],
     ['is a file', (path: string) => writeFileSync(path, '')],
-  ])('a directory that %s is refused, and the error names its path', async (_what, plant) => {
+  ])('a configuration or state directory that %s is refused, and the error names the path', async (_what, plant) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     for (const which of ['config', 'state'] as const) {
       const client = createClient(sandbox)
@@ -208,7 +208,7 @@ describe.runIf(needs('posix'))('a directory', () => {
     },
   )
 
-  test('a symbolic link planted below the state directory does not redirect secrets', async () => {
+  test('a login refuses a symbolic link in place of the profile directory, and writes nothing to its target', async () => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const client = createClient(sandbox)
     const { state } = client.context.directories

@@ -137,14 +137,14 @@ test.each<[string, number, () => HttpResponse]>([
   }
 })
 
-test('a service that labels valid JSON responses as HTML is accepted', async () => {
+test('every command accepts a valid JSON response that the service labels as HTML', async () => {
   for (const { line, answer } of COMMANDS) {
     const respond = () => textResponse(200, JSON.stringify(answer), { 'content-type': 'text/html' })
     expect((await perform(world(), { line, respond })).code, line).toBe(0)
   }
 })
 
-test('a service whose response is nested 100,000 levels deep makes every command exit 7', async () => {
+test('a service whose JSON is nested 100,000 levels deep makes every command exit 7', async () => {
   const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
   for (const { line, answer } of COMMANDS) {
     const respond = () => textResponse(200, JSON.stringify(answer).replace(/\}$/, `,"deep":${deep}}`))
@@ -203,7 +203,7 @@ const exchange = fc.constantFrom(...COMMANDS).chain(({ line, answer }) => {
   })
 })
 
-test('500 random response bodies each end in a documented exit code, one message and harmless output', async () => {
+test('a command that gets a random response ends with a documented exit code, at most one error, and harmless output', async () => {
   await fc.assert(
     fc.asyncProperty(exchange, async ({ line, terminal, status, body }) => {
       await expectPromised(

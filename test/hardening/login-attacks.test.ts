@@ -168,14 +168,14 @@ describe('a waiting login', () => {
     ],
   ]
 
-  test('a waiting login refuses malformed and forged requests, and still accepts the genuine response', async () => {
+  test('a login that waits for the browser refuses malformed and forged requests, and then accepts the genuine one', async () => {
     const login = await startLogin()
     for (const [what, attack, status] of attacks) expect(await attack(login), what).toEqual(status)
     expect(existsSync(profileFiles(login.client.context, 'default').session)).toBe(false)
     await expectSignedIn(login)
   })
 
-  test('a waiting login survives 50 unfinished connections and 200 concurrent wrong responses', async () => {
+  test('a login that waits for the browser survives 50 unfinished connections and 200 concurrent forged requests', async () => {
     const login = await startLogin()
     const slow: Socket[] = []
     onTestFinished(() => {
@@ -195,7 +195,7 @@ describe('a waiting login', () => {
     await expect(hit(login, '/callback')).rejects.toThrow(/ECONNREFUSED|ECONNRESET/)
   })
 
-  test('a waiting login listens on loopback only, and sends no CORS header', async () => {
+  test('a login that waits for the browser listens on loopback only, and sends no CORS header', async () => {
     const login = await startLogin()
     const page = await fetch(`${login.callback.href}?state=x`, {
       headers: { origin: 'https://evil.example' },
@@ -227,7 +227,7 @@ describe.runIf(needs('chromium'))('the callback page in a browser', () => {
   })
   afterAll(() => browser.close())
 
-  test('the callback page runs, loads and links nothing, whatever markup the parameters contain', async () => {
+  test('the callback page runs and loads nothing and has no link, whatever markup the parameters contain', async () => {
     const login = await startLogin()
     const page = await browser.newPage()
     const asked: string[] = []

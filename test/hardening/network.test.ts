@@ -39,7 +39,7 @@ function grants(
 const errorOf = (ended: Ended): Record<string, unknown> =>
   (JSON.parse(ended.stderr.trim().split('\n').at(-1) ?? '{}') as { error: Record<string, unknown> }).error
 
-test('an HTTP client that cannot be loaded is an error that says nothing was sent', async () => {
+test('if the HTTP client cannot be loaded, the command exits 7, and the hint is to install the program again', async () => {
   const world = createWorld()
   const preload = join(world.home, 'preload.cjs')
   writeFileSync(
@@ -139,7 +139,7 @@ describe.runIf(needs('openssl'))('TLS', () => {
     ['for another host', 'other', trusting, 'is for another host', 'check the base URL'],
     ['expired', 'old', trusting, 'has expired', "check this machine's clock"],
   ])(
-    'a server whose certificate is %s gets no request, and the error names the reason',
+    'a service whose certificate is %s gets no request, and the error names the reason',
     async (_what, name, env, why, hint) => {
       const { url, requests } = await serve(name)
       const ended = await grants(createWorld(), url, env())
@@ -153,7 +153,7 @@ describe.runIf(needs('openssl'))('TLS', () => {
     },
   )
 
-  test('with NODE_TLS_REJECT_UNAUTHORIZED=0, commands warn, and doctor reports it', async () => {
+  test('with NODE_TLS_REJECT_UNAUTHORIZED=0, commands and doctor warn that certificates are not checked', async () => {
     const { url } = await serve('old')
     const env = { NODE_TLS_REJECT_UNAUTHORIZED: '0' }
     const warning = /^warning: whoever answers gets the credential: .*NODE_TLS_REJECT_UNAUTHORIZED=0\)$/m

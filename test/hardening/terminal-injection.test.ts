@@ -171,13 +171,13 @@ function strangeLines({ stderr }: FakeContext): string[] {
   return [...errors, ...lines.filter((line) => /^\s*(::|##\[|x$|you are hacked)/.test(line))]
 }
 
-test('every command of the command tree is in the table of those attacked with hostile text', () => {
+test('the tests with hostile text cover every command', () => {
   const attacked = COMMANDS.map(([, line]) => `${line} `)
   const names = [...walkCommands(tree)].map(({ path }) => `${path.join(' ')} `)
   expect(names.filter((name) => !attacked.some((line) => line.startsWith(name)))).toEqual([])
 })
 
-test.each(COMMANDS)('hostile text begins no line of stderr of %s', async (_name, line, which) => {
+test.each(COMMANDS)('hostile text from the service never begins a line on stderr of %s', async (_name, line, which) => {
   for (const evil of BEGINNINGS) {
     const refusal = jsonResponse(422, { name: evil, message: evil })
     for (const answer of [jsonResponse(200, poisoned(evil)[which]), refusal]) {
@@ -189,7 +189,7 @@ test.each(COMMANDS)('hostile text begins no line of stderr of %s', async (_name,
 })
 
 test.each(COMMANDS)(
-  'hostile text is harmless in every field and format of %s, on a terminal and in a file',
+  'hostile text from the service is harmless in every format of %s, on a terminal and in a file',
   async (_name, line, which) => {
     const answers = poisoned(EVIL)
     for (const terminal of [true, false]) {
@@ -204,7 +204,7 @@ test.each(COMMANDS)(
   },
 )
 
-test.each(['zone', 'value', 'table'])('hostile text is harmless in claims record (%s)', async (format) => {
+test.each(['zone', 'value', 'table'])('hostile text from the service is harmless in claims record --format %s', async (format) => {
   const { claim } = poisoned(EVIL)
   const record = { type: 'TXT', name: 'app.example.com', value: `prefix=${EVIL}`, ttl: EVIL }
   for (const name of [record.name, `${EVIL}.example.com`]) {
@@ -216,7 +216,7 @@ test.each(['zone', 'value', 'table'])('hostile text is harmless in claims record
 })
 
 test.each([200, 301, 400, 401, 403, 404, 409, 429, 500])(
-  'hostile text is harmless in error responses of a service or proxy with status %i',
+  'hostile text in a response with status %i is harmless in messages',
   async (status) => {
     const json = JSON.stringify({ statusCode: 400, name: EVIL, message: EVIL })
     for (const body of [json, JSON.stringify({ error: { message: EVIL } }), `<html>${EVIL}</html>`, EVIL]) {
@@ -243,14 +243,14 @@ test.each<readonly string[]>([
   ['config', 'set', EVIL, EVIL],
   ['--base-url', EVIL, 'grants', 'list'],
   ['__complete', '--', EVIL],
-])('mailclaim prints hostile arguments harmlessly', async (...argv) => {
+])('hostile text in arguments is harmless in messages', async (...argv) => {
   const context = world(true, { respond: () => jsonResponse(404, {}) })
   expect(await run(argv, context), context.stderr.text).not.toBe(1)
   expect(harmfulIn(printed(context))).toEqual([])
 })
 
 test.each(['base_url', 'client_id', 'profile', 'store', 'resolver', 'authoritative_port'])(
-  'hostile text is harmless as %s in the environment and the configuration',
+  'hostile text as the setting %s, in a variable or the configuration file, is harmless in messages',
   async (key) => {
     const settings = { base_url: 'http://127.0.0.1:1' }
     const inVariable = world(true, { respond: () => jsonResponse(401, {}) })

@@ -71,7 +71,7 @@ function createVisited() {
 }
 
 describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
-  it('one fault at any step of any command, and any next command, lead to no token reuse and no untrue message', async () => {
+  it('one fault at any step of any command, then any command, cause no token reuse and no untrue message', async () => {
     const visited = createVisited()
     const start = newStory(store)
     for (const command of COMMANDS) {
@@ -85,7 +85,7 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
     expect(visited.size).toBeGreaterThan(50)
   })
 
-  it('after a renewal whose answer was lost, one fault at any step of any command leads to no token reuse', async () => {
+  it('after a renewal whose response was lost, one fault at any step of any command causes no token reuse', async () => {
     const visited = createVisited()
     const lost = await runMove(newStory(store), {
       command: 'renew',
@@ -99,7 +99,7 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
     }
   })
 
-  it('a power loss at any step of any command loses no stored token and leads to no token reuse', async () => {
+  it('a power loss at any step of any command loses no stored token and causes no token reuse', async () => {
     const visited = createVisited()
     const start = newStory(store)
     for (const command of COMMANDS) {
@@ -111,7 +111,7 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
     }
   })
 
-  it('a kill, and then a power loss at any step of the next renewal, lose no stored token', async () => {
+  it('a renewal killed at any step, then a power loss at any step of the next renewal, lose no stored token', async () => {
     const visited = createVisited()
     const start = newStory(store)
     for (const first of await faultsOf(start, 'renew')) {
@@ -125,7 +125,7 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
     }
   })
 
-  it('no sequence of commands, each with any fault, leads to token reuse or an untrue message', async () => {
+  it('a random sequence of commands, each with a random fault, causes no token reuse and no untrue message', async () => {
     const entry = fc.record({
       command: fc.constantFrom(...COMMANDS),
       step: fc.nat(20),
@@ -150,7 +150,7 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
 })
 
 describe('a keychain', () => {
-  it('a used token in a keychain restored from a backup is never sent', async () => {
+  it('a renewal never sends a used token from a keychain restored from a backup', async () => {
     const machine = new Machine(base, 'keychain')
     const older = machine.item
     expect((await machine.run('renew')).end).toBe('ok')
@@ -159,7 +159,7 @@ describe('a keychain', () => {
     expect(machine.broken).toEqual([])
   })
 
-  it('a keychain item of another sign-in is never sent, whatever its generation', async () => {
+  it('a renewal never sends the token in a keychain item of another sign-in, even of a higher generation', async () => {
     const machine = new Machine(base, 'keychain')
     machine.item = '111111111111.9@0:0.0'
     const { end } = await machine.run('renew')
@@ -167,14 +167,14 @@ describe('a keychain', () => {
     expect(machine.grants).toEqual([{ good: 1, isRevoked: false }])
   })
 
-  it('a keychain that fails at the start of a renewal is not asked to store the new token', async () => {
+  it('a renewal that cannot read the keychain stores the new token in session.json, without writing to the keychain', async () => {
     const machine = new Machine(base, 'keychain')
     await machine.run('renew', { step: 'set', fate: 'fails' })
     const { end, steps } = await machine.run('renew', { step: 'get', fate: 'fails' })
     expect([end, steps.includes('set'), machine.session?.refreshToken]).toEqual(['ok', false, '0.3'])
   })
 
-  it('a token that the keychain refuses is stored in the file, and the next one in the keychain again', async () => {
+  it('a renewal stores a token that the keychain refuses in session.json, and the next renewal uses the keychain again', async () => {
     const machine = new Machine(base, 'keychain')
     expect((await machine.run('renew', { step: 'set', fate: 'fails' })).end).toBe('ok')
     expect(machine.session?.refreshToken).toBe('0.2')
@@ -290,7 +290,7 @@ describe('several processes', () => {
     ['keychain', [['renew'], ['renew, keychain refuses, killed when it is stored']], true],
     ['keychain', [['renew'], ['login']], false],
   ])(
-    'processes with store %s that run %j in every order (lock file deleted: %s) send no token twice',
+    'in every interleaving, processes (%s store) that run %j send no token twice (lock file deleted: %s)',
     async (store, scripts, mayUnlock) => {
       expect(await everyOrder(store, scripts, mayUnlock)).toBeGreaterThan(1)
     },

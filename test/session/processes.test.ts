@@ -4,7 +4,7 @@ import { startKeyring } from './processes.ts'
 import { killedAnywhere, manyAtOnce } from './scenarios.ts'
 
 describe('processes that share a session', () => {
-  it('many processes that find the access token expired at the same moment refresh once', async () => {
+  it('ten processes that find the access token expired at the same moment send one refresh', async () => {
     const counts = await manyAtOnce({ processes: 10, rounds: 2 })
     expect(counts).toMatchObject({ refreshes: 2, reuse: 0, revoked: 0, exits: { 0: 20 } })
   })
@@ -17,7 +17,7 @@ describe('processes that share a session', () => {
     },
   )
 
-  it.runIf(needs('gnome-keyring'))('many processes that share a real keychain refresh once', async () => {
+  it.runIf(needs('gnome-keyring'))('eight processes that share a real keychain send one refresh', async () => {
     const keyring = await startKeyring({ state: 'unlocked' })
     const counts = await manyAtOnce({ processes: 8, rounds: 1, keyring })
     expect(counts).toMatchObject({ refreshes: 1, reuse: 0, revoked: 0, exits: { 0: 8 } })

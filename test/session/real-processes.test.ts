@@ -52,7 +52,7 @@ describe('the hot path of `auth token`', () => {
 })
 
 describe('concurrent logins', () => {
-  it('three logins at the same time leave one complete session', async () => {
+  it('three logins at the same time leave one session, which can be renewed', async () => {
     const world = await createServedWorld()
     const ended = await Promise.all([world.login(), world.login(), world.login()])
     expect(ended.map(({ code }) => code)).toEqual([0, 0, 0])
@@ -67,10 +67,10 @@ describe.runIf(needs('posix'))('a signal', () => {
   it.each([
     ['SIGINT', 130],
     ['SIGTERM', 143],
-    // Without a terminal, SIGHUP is ignored.
+    // SIGHUP is ignored in a program without a terminal.
     ['SIGHUP', 0],
   ] as const)(
-    '%s during a refresh takes effect after the answer is stored: exit %i',
+    'after %s during a refresh, the program stores the new token and then exits %i',
     async (signal, code) => {
       const world = await createProcessSession({ store: 'file' })
       world.session.expire()
@@ -91,7 +91,7 @@ describe.runIf(needs('posix'))('a signal', () => {
 })
 
 describe.runIf(needs('posix'))('a disk', () => {
-  it.runIf(needs('bash'))('a refresh on a full disk sends nothing and loses nothing', async () => {
+  it.runIf(needs('bash'))('a refresh that cannot reserve disk space sends nothing and keeps the session', async () => {
     const world = await createProcessSession({ store: 'file' })
     world.session.expire()
     // `ulimit -f 0` acts as a full disk: writing the first byte of a file fails.

@@ -86,7 +86,7 @@ function signOut(files: ProfileFiles): void {
   removeNotes(files)
 }
 
-/** Stores generation 2, as another process would, and removes the note. */
+/** Stores generation 2 and removes the note file, as another process would. */
 function storeLater(files: ProfileFiles): void {
   const expiresAt = Date.parse('2030-01-01')
   const access = { value: 'access-9', scope: null, expiresAt, lifetimeSeconds: 900 }
@@ -97,46 +97,40 @@ function storeLater(files: ProfileFiles): void {
 const INTERRUPTED = 'refresh_interrupted 4'
 
 describe('a refresh', () => {
-  it.each<[string, ((files: ProfileFiles) => Answer)[], end: string, next: string, sent: number]>([
-    ['tokens', [], 'ok', 'ok', 1],
-    ['tokens after something removed the note', [tokensAfter(removeNotes)], 'ok', 'ok', 1],
-    ['tokens after a logout', [tokensAfter(signOut)], 'session_elsewhere 4', 'not_signed_in 4', 1],
+  it.each<[string, end: string, next: string, sent: number, ((files: ProfileFiles) => Answer)[]]>([
+    ['tokens', 'ok', 'ok', 1, []],
+    ['tokens after another program deleted the note file', 'ok', 'ok', 1, [tokensAfter(removeNotes)]],
+    ['tokens after a logout', 'session_elsewhere 4', 'not_signed_in 4', 1, [tokensAfter(signOut)]],
     [
       'a new refresh token and a malformed access token',
-      [() => jsonResponse(200, { ...TOKENS, access_token: 7 })],
       'unexpected_answer 7',
       'ok',
       2,
+      [() => jsonResponse(200, { ...TOKENS, access_token: 7 })],
     ],
-    ['an access token alone', [() => jsonResponse(200, { access_token: 'a' })], INTERRUPTED, INTERRUPTED, 1],
-    ['invalid_grant', [() => oauthError(400, 'invalid_grant')], 'session_over 4', 'session_over 4', 1],
+    ['only an access token', INTERRUPTED, INTERRUPTED, 1, [() => jsonResponse(200, { access_token: 'a' })]],
+    ['invalid_grant', 'session_over 4', 'session_over 4', 1, [() => oauthError(400, 'invalid_grant')]],
     [
       'invalid_grant after another process stored a later generation',
+      'ok',
+      'ok',
+      1,
       [
         (files) => {
           storeLater(files)
           return oauthError(400, 'invalid_grant')
         },
       ],
-      'ok',
-      'ok',
-      1,
     ],
-    ['another OAuth error', [() => oauthError(401, 'invalid_client')], 'invalid_client 3', 'ok', 2],
-    ['429 with Retry-After', [() => textResponse(429, '', { 'retry-after': '1' })], 'ok', 'ok', 2],
-    ['status 500', [() => textResponse(500, '')], INTERRUPTED, INTERRUPTED, 1],
-    ['a connection reset', [() => 'reset'], INTERRUPTED, INTERRUPTED, 1],
-    ['two refused connections', [refuseConnection, refuseConnection], 'ok', 'ok', 1],
-    [
-      'refused connections alone',
-      Array.from({ length: 3 }, () => refuseConnection),
-      'unreachable 7',
-      'ok',
-      1,
-    ],
+    ['another OAuth error', 'invalid_client 3', 'ok', 2, [() => oauthError(401, 'invalid_client')]],
+    ['429 with Retry-After', 'ok', 'ok', 2, [() => textResponse(429, '', { 'retry-after': '1' })]],
+    ['status 500', INTERRUPTED, INTERRUPTED, 1, [() => textResponse(500, '')]],
+    ['a connection reset', INTERRUPTED, INTERRUPTED, 1, [() => 'reset']],
+    ['two refused connections, then tokens', 'ok', 'ok', 1, [refuseConnection, refuseConnection]],
+    ['three refused connections', 'unreachable 7', 'ok', 1, Array.from({ length: 3 }, () => refuseConnection)],
   ])(
-    'a refresh answered with %s has the right exit code, and the next command finds the session that this proves',
-    async (_what, answers, end, next, sent) => {
+    'a refresh answered with %s ends with %s, and the next command with %s',
+    async (_what, end, next, sent, answers) => {
       const world = await signedIn(answers)
       expect(await endOf(() => getCredential(world.io))).toBe(end)
       expect(await endOf(() => getCredential(world.io))).toBe(next)
@@ -146,7 +140,7 @@ describe('a refresh', () => {
     },
   )
 
-  it('a refresh that is refused with 429 is retried after a delay that doubles', async () => {
+  it('a refresh answered with 429 twice is retried, after a delay that doubles', async () => {
     const busy = () => textResponse(429, '', { 'retry-after': '0' })
     const world = await signedIn([busy, busy])
     expect(await endOf(() => getCredential(world.io))).toBe('ok')
@@ -155,7 +149,7 @@ describe('a refresh', () => {
     expect(first).toBeGreaterThan(0)
   })
 
-  it('an interrupted refresh is reported with its cause and one hint', async () => {
+  it('a refresh whose connection is reset is reported as interrupted, with the cause and one hint', async () => {
     const world = await signedIn([() => 'reset'])
     await expect(getCredential(world.io)).rejects.toMatchObject({
       message: 'the refresh token of profile default may have been sent: the connection was reset',
@@ -176,7 +170,7 @@ describe('a disk that fails after the token was sent', () => {
     ['sync', false, 'access-2', 'ok', UNWRITTEN, 'ok'],
     ['rename', true, 'access-2', 'ok', UNWRITTEN, 'ok'],
   ])(
-    'a disk whose %s fails after the token was sent (always: %s, access token: %s) ends the command with %s',
+    'if the disk fails to %s after the token was sent (forced: %s, access token: %s), the command ends with %s',
     async (call, always, access_token, end, warning, next) => {
       let isBroken = false
       const world = await signedIn([
@@ -200,12 +194,12 @@ describe('a disk that fails after the token was sent', () => {
   )
 })
 
-describe('a note that is shorter than its space', () => {
-  it.each(['', ' '.repeat(4096)])(
-    'a note shorter than its space (%j) proves that its token was not sent, and the hint names the retry',
-    async (text) => {
+describe('a note file shorter than its reserved space', () => {
+  it.each([0, 4096])(
+    'a note file of %i bytes, shorter than its reserved space, proves that the token was not sent, and the hint names the retry',
+    async (bytes) => {
       const world = await signedIn([() => oauthError(401, 'invalid_client')])
-      writeFileSync(join(world.files.directory, `next.${sessionIn(world.files).id}.1`), text)
+      writeFileSync(join(world.files.directory, `next.${sessionIn(world.files).id}.1`), ' '.repeat(bytes))
       const failure = {
         code: 'refresh_interrupted',
         message: 'the last renewal of profile default was cut off before it sent the refresh token',
@@ -224,16 +218,16 @@ describe('a note that is shorter than its space', () => {
 
 describe('a token whose last use has no known outcome', () => {
   it.each<[string, () => Answer, end: string, next: string]>([
-    ['continues with new tokens', () => jsonResponse(200, TOKENS), 'ok', 'ok'],
+    ['that gets tokens continues the session', () => jsonResponse(200, TOKENS), 'ok', 'ok'],
     [
-      'ends if the token was used',
+      'answered with invalid_grant ends the session',
       () => oauthError(400, 'invalid_grant'),
       'session_over 4',
       'session_over 4',
     ],
-    ['stays interrupted after a refusal', () => oauthError(401, 'invalid_client'), INTERRUPTED, INTERRUPTED],
-    ['stays interrupted after another reset', () => 'reset', INTERRUPTED, INTERRUPTED],
-  ])('an interrupted session that is retried %s', async (_what, answer, end, next) => {
+    ['that is refused leaves the outcome unknown', () => oauthError(401, 'invalid_client'), INTERRUPTED, INTERRUPTED],
+    ['whose connection is reset leaves the outcome unknown', () => 'reset', INTERRUPTED, INTERRUPTED],
+  ])('a retry of an interrupted renewal %s', async (_what, answer, end, next) => {
     const world = await signedIn([() => 'reset', answer])
     await endOf(() => getCredential(world.io))
     expect(await endOf(() => renewCredential(world.io, { always: true, retryInterrupted: true }))).toBe(end)
@@ -267,7 +261,7 @@ describe('the access token', () => {
     expect(await findCredentialWithoutRenewal(world.io)).toEqual({ kind: 'outdated', value: 'access-2' })
   })
 
-  it('an access token that the service rejects is renewed once, and the request repeated', async () => {
+  it('if the service rejects an access token, the command renews the token and repeats the request', async () => {
     const world = await signedIn([() => jsonResponse(200, TOKENS), () => textResponse(401, '{}')])
     await getCredential(world.io)
     await connect(world.io).get('/grants')
@@ -279,14 +273,14 @@ describe('the access token', () => {
     ])
   })
 
-  it('a narrowed access token is not stored, and the rotated refresh token is', async () => {
+  it('a narrowed access token is not stored, but the new refresh token is', async () => {
     const world = await signedIn([() => jsonResponse(200, { ...TOKENS, access_token: 'narrow' })])
     expect(await requestNarrowedCredential(world.io, 'a')).toMatchObject({ value: 'narrow' })
     expect(sessionIn(world.files)).toMatchObject({ generation: 2, refreshToken: 'refresh-2', scope: 'a b' })
     expect(sessionIn(world.files).access).toBeUndefined()
   })
 
-  it('tokens that arrive after the profile directory was moved are in its note, and work once it is moved back', async () => {
+  it('tokens that arrive after the profile directory was moved away are used once the directory is moved back', async () => {
     const away = (files: ProfileFiles) => `${files.directory}.away`
     const moved = tokensAfter((files) => renameSync(files.directory, away(files)))
     const world = await signedIn([moved], 'keychain')
@@ -303,7 +297,7 @@ describe('the access token', () => {
     expect(tokens).toEqual(['refresh-1', 'refresh-2'])
   })
 
-  it('an access token too long for the reserved space is returned but not stored', async () => {
+  it('an access token of 17,000 bytes, too long for the reserved space, is returned but not stored', async () => {
     const world = await signedIn([() => jsonResponse(200, { ...TOKENS, access_token: 'x'.repeat(17_000) })])
     expect((await getCredential(world.io)).value).toHaveLength(17_000)
     expect(sessionIn(world.files)).toMatchObject({ generation: 2, refreshToken: 'refresh-2' })
@@ -312,7 +306,7 @@ describe('the access token', () => {
 })
 
 describe('a session', () => {
-  it('a renewal rereads a session that changed while it connected, and sends no refresh token', async () => {
+  it('a renewal whose session another process renews meanwhile takes the new access token, and sends no refresh token', async () => {
     const world = await signedIn([])
     const { http } = world.context
     const send = (request: HttpRequest) => {
@@ -334,7 +328,7 @@ describe('a session', () => {
   })
 
   it.each(['file', 'keychain'] as const)(
-    'a session file that another program holds open (%s store) does not stop a renewal',
+    'a renewal (%s store) succeeds with a warning while another program holds session.json open',
     async (store) => {
       const { context, io, files, sent } = await signedIn([], store)
       const rename = () => {
@@ -355,7 +349,7 @@ describe('a session', () => {
   it.each([
     ['service', { baseUrl: 'http://127.0.0.1:9' }],
     ['client', { clientId: 'another' }],
-  ])('a session is not sent to another %s', async (_what, options) => {
+  ])('a refresh token is not sent if the settings name another %s than the session', async (_what, options) => {
     const world = await signedIn([])
     const io = createIo(world.context, await fakeSettings(world.context, options))
     expect(await endOf(() => getCredential(io))).toBe('session_elsewhere 4')
@@ -380,7 +374,7 @@ describe('waiting', () => {
     return letGo
   }
 
-  it('a renewal that waits for another process says so after two seconds, and takes the access token of that process', async () => {
+  it('a renewal that waits for the lock says so after two seconds, and takes the access token that another process stores', async () => {
     const world = await signedIn([])
     const letGo = await hold(world)
     const { clock } = world.context
@@ -397,7 +391,7 @@ describe('waiting', () => {
     letGo()
   })
 
-  it('a session of another service that is stored during the wait for the lock is not used', async () => {
+  it('a renewal that waits for the lock refuses a session of another service stored meanwhile', async () => {
     const world = await signedIn([])
     const letGo = await hold(world)
     const { clock } = world.context
@@ -411,7 +405,7 @@ describe('waiting', () => {
     letGo()
   })
 
-  it('a renewal that waits too long for another process exits 7, and sends no refresh token', async () => {
+  it('a renewal that waits too long for the lock exits 7, and sends no refresh token', async () => {
     const world = await signedIn([])
     const letGo = await hold(world)
     expect(await endOf(() => renewCredential(world.io, { always: true }))).toBe('session_busy 7')
@@ -447,7 +441,7 @@ describe('Ctrl-C', () => {
     return { effects, press }
   }
 
-  it('Ctrl-C before the refresh token is sent ends the command', async () => {
+  it('Ctrl-C before the refresh token is sent ends the command with exit 130, and leaves no note file', async () => {
     const world = await signedIn([], 'keychain')
     const { effects, press } = interrupts()
     const { keychain } = world.context
@@ -471,7 +465,7 @@ describe('Ctrl-C', () => {
     expect(readdirSync(world.files.directory).sort()).toEqual(['lock', 'session.json'])
   })
 
-  it('Ctrl-C after the refresh token is sent takes effect when the new token is stored', async () => {
+  it('Ctrl-C after the refresh token is sent takes effect only when the new token is stored', async () => {
     let press = () => {}
     const world = await signedIn([
       () => {

@@ -40,7 +40,7 @@ const codeOf = (work: Promise<unknown>) =>
 
 describe('a login', () => {
   it.each(['file', 'keychain'] as const)(
-    'a login replaces the session (%s store) in one file of mode 0600',
+    'a second login replaces the session (%s store), and leaves only session.json and lock, both of mode 0600',
     async (store) => {
       const { io, keychain, files } = await machine()
       await signInWith(io, tokens('1'), store)
@@ -52,7 +52,7 @@ describe('a login', () => {
     },
   )
 
-  it('a login that fails to write its session leaves the former keychain item', async () => {
+  it('a login that cannot write its session file keeps the keychain item of the former session', async () => {
     const { io, keychain, files } = await machine()
     await signInWith(io, tokens('1'), 'keychain')
     const before = [...keychain.items]
@@ -68,14 +68,14 @@ describe('a login', () => {
     expect([...keychain.items]).toEqual(before)
   })
 
-  it('a login that changes the store to a file removes the keychain item', async () => {
+  it('a login with the file store removes the keychain item of the former session', async () => {
     const { io, keychain } = await machine()
     await signInWith(io, tokens('1'), 'keychain')
     await signInWith(io, tokens('2'), 'file')
     expect(keychain.items.size).toBe(0)
   })
 
-  it('a login whose keychain starts to refuse stores the token in the file, with a warning', async () => {
+  it('a login whose keychain fails after passing the test stores the token in session.json, with a warning', async () => {
     const { context, io, keychain, files } = await machine()
     const prepared = await prepareSignIn(io, 'keychain', 'session')
     keychain.trouble = 'refused'
@@ -96,7 +96,7 @@ describe('a login', () => {
     },
   )
 
-  it('a login reserves its space on disk again if a logout removed it while the browser was open', async () => {
+  it('a login whose reserved file a logout has removed reserves another before exchanging the code', async () => {
     const { io, files } = await machine()
     const prepared = await prepareSignIn(io, 'file', 'session')
     await forgetSession(io, 'default')
@@ -130,7 +130,7 @@ describe('a stored API key', () => {
 })
 
 describe('a logout', () => {
-  it('a logout removes every note, since a note may hold a token', async () => {
+  it('a logout removes every note file (`next.…`), since such a file may hold a token', async () => {
     const { io, files } = await machine()
     await signInWith(io, tokens('1'), 'file')
     writeFileSync(join(files.directory, `next.${sessionIn(files).id}.1`), 'x')
@@ -146,7 +146,7 @@ describe('a logout', () => {
     expect(keychain.items.size).toBe(0)
   })
 
-  it('a logout from a damaged session succeeds on a machine without a keychain', async () => {
+  it('a logout with a damaged session file succeeds on a machine without a keychain', async () => {
     const { io, keychain, files } = await machine()
     await signInWith(io, tokens('1'), 'file')
     writeFileSync(files.session, 'x')
@@ -155,7 +155,7 @@ describe('a logout', () => {
     expect(readdirSync(files.directory)).toEqual(['lock'])
   })
 
-  it('a logout that cannot list the directory reports that tokens may remain', async () => {
+  it('a logout that cannot list the profile directory fails, and says that tokens may remain', async () => {
     const { io, files } = await machine()
     await signInWith(io, tokens('1'), 'file')
     const names = () => {
@@ -173,7 +173,7 @@ describe('a logout', () => {
 })
 
 describe('two state directories', () => {
-  it('two state directories that share a keychain have an item each', async () => {
+  it('two state directories that share a keychain have separate items, and a logout deletes only one', async () => {
     const first = await machine()
     const second = await machine()
     const io: Io = { ...second.io, keychain: first.keychain }
@@ -220,7 +220,7 @@ describe('an unusable session file', () => {
     },
   )
 
-  it('a session copied to another profile is not sent, and a logout from the copy keeps the original', async () => {
+  it('a session file copied to another profile is refused there, and a logout there keeps the original', async () => {
     const { context, io, files } = await machine()
     await signInWith(io, tokens('1'), 'file')
     cpSync(files.directory, join(dirname(files.directory), 'work'), { recursive: true })
@@ -235,7 +235,7 @@ describe('an unusable session file', () => {
     ['client id', { clientId: 'client-ü' }, 'usage 2'],
     ['profile', { profile: 'wrok' }, 'usage 2'],
   ])(
-    '`describeCredential` refuses an unusable %s before it describes the session',
+    '`describeCredential` throws if the settings have an unusable %s',
     async (_what, options, code) => {
       const { context, io } = await machine()
       await signInWith(io, tokens('1'), 'file')
@@ -244,7 +244,7 @@ describe('an unusable session file', () => {
     },
   )
 
-  it('`describeCredential` gives the reason for which a session has ended', async () => {
+  it('`describeCredential` reports an ended session with the reason of its end', async () => {
     const { io, files } = await machine()
     await signInWith(io, tokens('1'), 'file')
     changeSession(files, { ended: { at: 1, why: 'revoked by a person' } })

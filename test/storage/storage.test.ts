@@ -20,7 +20,7 @@ beforeEach(() => {
 const modeOf = (file: string) => (statSync(file).mode & 0o777).toString(8)
 
 describe.runIf(needs('posix'))('a private directory', () => {
-  it('a directory that others can access is set to mode 0700, unless the caller says to leave its mode', async () => {
+  it('`ensurePrivateDirectory` sets an existing directory to mode 0700, unless told to leave its mode', async () => {
     chmodSync(home, 0o755)
     await ensurePrivateDirectory(home, 'leave')
     expect(modeOf(home)).toBe('755')
@@ -30,7 +30,7 @@ describe.runIf(needs('posix'))('a private directory', () => {
 })
 
 describe('an atomic write', () => {
-  it('an atomic write never shows a reader a partial text', async () => {
+  it('a concurrent reader never sees a partial text during an atomic write', async () => {
     writeFileDurably(path, JSON.stringify({ text: 'a'.repeat(200_000) }))
     const script = join(home, 'reader.mjs')
     writeFileSync(
@@ -50,7 +50,7 @@ describe('an atomic write', () => {
     expect(await ended).toBe(0)
   })
 
-  it('an atomic write that fails keeps the old file, reports path and cause, and leaves no temporary file', () => {
+  it('a failed atomic write keeps the old file, leaves no temporary file, and reports path and cause', () => {
     writeFileDurably(path, 'old')
     const unknown = 'Unknown system error -122: Unknown system error -122, fsync'
     for (const [error, words, hint] of [
@@ -83,7 +83,7 @@ describe('an atomic write', () => {
 describe('a lock', () => {
   const context = createFakeContext({ home: tmpdir() })
 
-  it('a lock has one holder at a time, and is released when the function that runs under it throws', async () => {
+  it('a lock has one holder at a time, and is released when the work under the lock throws', async () => {
     const order: string[] = []
     const work = (name: string) => async () => {
       order.push(`${name} begins`)
@@ -98,7 +98,7 @@ describe('a lock', () => {
     expect(await isLocked(path)).toBe(false)
   })
 
-  it('`withLock` never takes a held lock: it ends with an error that names the lock, or with a result of `meanwhile`', async () => {
+  it('`withLock` fails if another process keeps the lock until the timeout, or returns the result of `meanwhile`', async () => {
     await withLock(path, context, { timeoutMs: 0 }, async () => {
       expect(await isLocked(path)).toBe(true)
       await expect(withLock(path, context, { timeoutMs: 500 }, async () => 'mine')).rejects.toMatchObject({
@@ -111,7 +111,7 @@ describe('a lock', () => {
     })
   })
 
-  it('`withLock` on a system without file locks fails, unless `withoutLocks` is "continue"', async () => {
+  it('on a system without file locks, `withLock` fails, or runs the work if `withoutLocks` is "continue"', async () => {
     const disk = { ...realDisk, lock: () => Promise.reject(new Error('no locks')) }
     await expect(withLock(path, context, { timeoutMs: 0, disk }, async () => 1)).rejects.toMatchObject({
       code: 'store_unavailable',
