@@ -176,7 +176,7 @@ test.each([
   ],
   ['sandbox --port 65536', '--port: "65536" is not a whole number between 0 and 65535', undefined],
   ['grants list --after a --before b', "--after and --before can't be used together", undefined],
-])('mailclaim %s fails with one message and hint', async (line, message, hint) => {
+])('mailclaim %s exits 2 with one message and at most one hint', async (line, message, hint) => {
   const { code, stdout, stderr } = await type(line)
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
   if (line.includes('--json')) expect(JSON.parse(stderr).error.message).toBe(message)
@@ -201,19 +201,19 @@ test('an unknown command is quoted in the error with its control characters esca
   expect(stderr).toContain('li\\u{1b}]0;owned\\u{7}st\\u{202e}')
 })
 
-test('global options are accepted before the words of a command, between them and after them', async () => {
+test('global options are accepted before, between and after the words of a command name', async () => {
   for (const line of ['--json config list', 'config --format json list', 'config list --format=json'])
     expect(JSON.parse((await type(line)).stdout).object).toBe('list')
 })
 
-test('the last value of a repeated option is used, but every value of a repeatable option', async () => {
+test('of an option given twice, only the last value is used, unless the option is repeatable', async () => {
   const { stdout } = await type('config list --format tsv --format json --profile one --profile one')
   expect(JSON.parse(stdout).object).toBe('list')
   const { code, stderr } = await type('--resolver 192.0.2.1 config list --resolver 300.0.2.2')
   expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('"300.0.2.2"') })
 })
 
-test('words after -- are arguments, even if they begin with a dash', async () => {
+test('words after -- are arguments, not options, even if they begin with a dash', async () => {
   expect((await type('config get -- --json')).stderr).toContain('error: "--json" is not a setting')
   expect((await type('-- config list')).code).toBe(0)
 })

@@ -72,7 +72,7 @@ describe('a start', () => {
     ['imports lst', 115],
     ['claims check --help', 140],
     ['auth token', 127],
-  ])('mailclaim %s loads less than %i kB of the program, and creates no Intl object', async (line, most) => {
+  ])('mailclaim %s loads less than %i kB of code, and creates no Intl object', async (line, most) => {
     const { env } = await createProcessSession({ store: 'file' })
     const { bytes, intl } = loaded(line.split(' '), 'ignore', env)
     expect(intl).toBe(0)
@@ -97,7 +97,7 @@ describe.runIf(needs('posix'))('the compile cache', () => {
     ['a home that does not exist', { HOME: '/nonexistent/home' }],
     ['a file instead of the cache directory', { XDG_CACHE_HOME: '/dev/null' }],
     ['a directory that nobody can write to', { XDG_CACHE_HOME: '/proc' }],
-  ])('a command works if the compile cache is faced with %s', (_what, env) => {
+  ])('mailclaim --help works if the compile cache finds %s', (_what, env) => {
     const { status, stdout, stderr } = start(['--help'], env)
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(stdout).toContain('Usage: mailclaim')
@@ -134,9 +134,9 @@ describe.runIf(needs('posix'))('the compile cache', () => {
     chmodSync(directory, 0o755)
     chmodSync(home, 0o755)
     const cache = join(home, '.cache')
-    const own = join(cache, 'mailclaim')
-    const compiled = join(own, 'compiled')
-    return { home, cache, own, compiled, chosen: (user?: number) => compileCache({ HOME: home }, user) }
+    const mailclaim = join(cache, 'mailclaim')
+    const compiled = join(mailclaim, 'compiled')
+    return { home, cache, mailclaim, compiled, chosen: (user?: number) => compileCache({ HOME: home }, user) }
   }
 
   it("compiled code is kept in mailclaim's directory below the cache directory, which is created if missing", () => {
@@ -153,7 +153,7 @@ describe.runIf(needs('posix'))('the compile cache', () => {
     expect(chosen()).toBe(join(home, 'elsewhere/mailclaim/compiled'))
   })
 
-  it('compiled code is kept in a directory that others could write to but cannot reach', () => {
+  it('compiled code is kept in a group-writable directory if others cannot enter its parent', () => {
     const { home, cache, compiled, chosen } = createCache()
     mkdirSync(cache)
     chmodSync(cache, 0o775)
@@ -167,8 +167,8 @@ describe.runIf(needs('posix'))('the compile cache', () => {
     expect(compileCache({ XDG_CACHE_HOME: home })).toBe(join(home, 'mailclaim/compiled'))
   })
 
-  it.each(['home', 'cache', 'own', 'compiled'] as const)(
-    'compiled code is not kept where others can write: %s',
+  it.each(['home', 'cache', 'mailclaim', 'compiled'] as const)(
+    'compiled code is not kept if others can write to the %s directory',
     (which) => {
       for (const mode of [0o777, 0o775, 0o757]) {
         const created = createCache()
@@ -194,8 +194,8 @@ describe.runIf(needs('posix'))('the compile cache', () => {
     expect(readdirSync(home)).toEqual([])
   })
 
-  it.runIf(needs('root')).each(['cache', 'own', 'compiled'] as const)(
-    'compiled code is not kept where another user planted %s, or a link to it',
+  it.runIf(needs('root')).each(['cache', 'mailclaim', 'compiled'] as const)(
+    'compiled code is not kept if another user owns the %s directory, or the target of a link in its place',
     (which) => {
       for (const plant of ['directory', 'link'] as const) {
         const created = createCache()
@@ -215,9 +215,9 @@ describe.runIf(needs('posix'))('the compile cache', () => {
 
 describe.runIf(needs('posix', 'python3'))('a terminal that hangs up', () => {
   it.each([
-    ['at a prompt', ['login'], 'service:'],
-    ['that serves requests', ['sandbox', '--port', '0'], 'http://'],
-  ])('a terminal that hangs up ends the program %s', (_what, words, shown) => {
+    ['login at a prompt', ['login'], 'service:'],
+    ['sandbox while it serves requests', ['sandbox', '--port', '0'], 'http://'],
+  ])('a terminal that hangs up ends mailclaim %s', (_what, words, shown) => {
     // The Python script is the terminal, and closes it.
     const script = `
       import os, pty, sys
@@ -267,7 +267,7 @@ describe.runIf(needs('posix'))('writing at once', () => {
     expect(stdout).toBe(`0 ${start(['completion', 'bash']).stdout}\n`)
   })
 
-  it('the program reports an error if its output is a file on a full disk', () => {
+  it('mailclaim fails with an error message if stdout is a file on a full disk', () => {
     const { status, stderr } = spawnSync(
       'sh',
       ['-c', '"$0" "$1" --version >/dev/full', process.execPath, join(root, 'bin/mailclaim.js')],
@@ -278,7 +278,7 @@ describe.runIf(needs('posix'))('writing at once', () => {
   })
 })
 
-it('the built program finds its native file locks, and doctor reports it if they are missing', () => {
+it('the built mailclaim loads its native file locks, and doctor reports a problem if they are missing', () => {
   const copy = join(directory, 'copy')
   for (const part of ['bin', 'dist', 'package.json']) {
     cpSync(join(root, part), join(copy, part), { recursive: true })

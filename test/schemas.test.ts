@@ -23,7 +23,7 @@ test.each(schemas.files)('the schema %s is valid, has its file name as $id, and 
   expect(schemas.problems(file, 0).join()).toMatch(/must be/)
 })
 
-test('the schema files are exactly those that commands name', async () => {
+test('docs/schemas has exactly the schemas that commands and errors use', async () => {
   const { data } = await describedCommands()
   const named = data.flatMap(({ schema, line_schema }: Record<string, string | null>) => [
     schema,
@@ -82,7 +82,7 @@ test('every error code is used in the source and listed by a command', async () 
   expect(unused).toEqual([])
 })
 
-test('a command works without an account exactly if its definition says so', async () => {
+test('a command without an account exits 3 or 4 exactly if its definition requires an account', async () => {
   const { data } = await describedCommands()
   for (const { command, account, arguments: taken } of data) {
     // The sandbox would keep running, doctor reports a missing account, and `sometimes` depends on the arguments.

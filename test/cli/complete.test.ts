@@ -45,14 +45,14 @@ test.each<[string, readonly string[]]>([
   expect(await offers(line)).toEqual(expected)
 })
 
-test('a completion candidate is printed with its description, and --dotted strips the dot that PowerShell puts before each word', async () => {
+test('completion prints candidates with their descriptions, and --dotted strips the dot that PowerShell puts before each word', async () => {
   expect(await lines('config u')).toEqual(['unset\tremove a setting'])
   const context = createFakeContext()
   await run(['__complete', '--dotted', '.config', '.'], context)
   expect(context.stdout.text).toMatch(/^list\t/)
 })
 
-test('completion offers the configured profiles', async () => {
+test('completion of --profile offers default and the configured profiles', async () => {
   const context = createFakeContext()
   for (const profile of ['work', 'ci'])
     await run(
@@ -62,7 +62,7 @@ test('completion offers the configured profiles', async () => {
   expect(await offers('config list --profile ', context)).toEqual(['ci', 'default', 'work'])
 })
 
-test('completion offers the domains that this machine remembers for the given profile', async () => {
+test('completion of a claim offers the domains in the ledger of the given profile', async () => {
   const context = createFakeContext()
   const claim = (name: string, domain_id: string) => ({
     object: 'domain_claim',

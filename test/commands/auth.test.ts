@@ -37,7 +37,7 @@ it('auth token prints the access token and nothing else', async () => {
   expect(stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/)
 })
 
-it('auth token prints the API key if one is active, without the line break of its file', async () => {
+it('auth token prints MAILCLAIM_API_KEY with one line break, also if the variable ends with a line break', async () => {
   const world = await createSandboxSession({ environment: { apiKey: 'key-1\n' } })
   expect(await mailclaim(world, 'auth', 'token')).toEqual({ exit: 0, stdout: 'key-1\n', stderr: '' })
 })
@@ -51,7 +51,7 @@ it('auth token says how to sign in if nobody is signed in', async () => {
   )
 })
 
-it('auth token of a profile that is not signed in names the profile that is', async () => {
+it('auth token of a profile that is not signed in hints at the profile that is signed in', async () => {
   const world = await signedIn()
   await mailclaim(world, 'config', 'set', 'http-timeout', '5', '--profile', 'work')
   const { exit, stderr } = await mailclaim(world, 'auth', 'token', '--profile', 'work')
@@ -75,7 +75,7 @@ it('auth token --scope prints a token of that scope only, and the next auth toke
   expect(await world.counts()).toMatchObject({ refreshes: 2, reuse_detections: 0 })
 })
 
-it('auth token --min-lifetime renews a token that is valid for less, and warns if the service issues none that is valid for longer', async () => {
+it('auth token --min-lifetime renews a token that is valid for less, and warns if a new token would be too', async () => {
   const world = await signedIn()
   const token = async (...words: string[]) => {
     const { stdout, stderr } = await mailclaim(world, 'auth', 'token', '--json', ...words)
@@ -111,7 +111,7 @@ describe('auth status', () => {
     return { exit, state, message, in_force }
   }
 
-  it('auth status shows a person who is signed in, until when, and where the secret is', async () => {
+  it('auth status on a terminal shows service, scope, store and expiry of the session', async () => {
     const world = await signedIn({ terminal: { columns: 100 } })
     const { exit, stdout } = await mailclaim(world, 'auth', 'status')
     expect(exit).toBe(0)
@@ -132,7 +132,7 @@ describe('auth status', () => {
     `)
   })
 
-  it('auth status reports each state by its name and its exit code', async () => {
+  it('auth status --json names the state of the session, and exits 0 if it is usable and 4 if not', async () => {
     const world = await createSandboxSession()
     expect(await state(world)).toMatchObject({ state: 'none', exit: 4, in_force: null })
     await world.signIn()
@@ -151,7 +151,7 @@ describe('auth status', () => {
     expect(await state(world)).toMatchObject({ state: 'elsewhere', exit: 4 })
   })
 
-  it('auth status distinguishes a locked or missing store from a profile that is not signed in', async () => {
+  it('auth status with a locked keychain reports store_unavailable, not that nobody is signed in', async () => {
     const keychain = createFakeKeychain()
     const world = await signedIn({ keychain }, 'keychain')
     keychain.trouble = 'locked'
@@ -162,7 +162,7 @@ describe('auth status', () => {
     })
   })
 
-  it('auth status during a login is active if the login ends, refreshing while it holds the lock, and store_unavailable if it died', async () => {
+  it('auth status during another login reports active if that login ends, refreshing while it holds the lock, and store_unavailable if it was killed', async () => {
     const keychain = createFakeKeychain()
     const world = await signedIn({ keychain }, 'keychain')
     const { disk, lock } = world.files
@@ -289,7 +289,7 @@ it('logout of an unknown profile exits 2, and keeps the session of the default p
   expect(world.session()).toBeDefined()
 })
 
-it('logout exits 4 if a locked keychain may still hold the secret, and the next logout removes it', async () => {
+it('logout with a locked keychain exits 4, and the next logout, with the keychain unlocked, removes the secret', async () => {
   const keychain = createFakeKeychain()
   const world = await signedIn({ keychain }, 'keychain')
   keychain.trouble = 'locked'
@@ -302,7 +302,7 @@ it('logout exits 4 if a locked keychain may still hold the secret, and the next 
   expect(keychain.items.size).toBe(0)
 })
 
-it('logout works on a machine without a keychain', async () => {
+it('logout of a session in a file exits 0 on a machine without a keychain', async () => {
   const keychain = createFakeKeychain()
   const world = await signedIn({ keychain })
   keychain.trouble = 'no_keychain'
@@ -337,7 +337,7 @@ it.each([
   ['auth', 'status'],
   ['auth', 'refresh'],
   ['grants', 'list'],
-])('Ctrl-C while %s %s waits for the keychain exits 130, without a keychain error', async (...words) => {
+])('Ctrl-C ends mailclaim %s %s with exit 130, even while it waits for the keychain', async (...words) => {
   const stop = new AbortController()
   const keychain = createFakeKeychain()
   const world = await signedIn({ keychain }, 'keychain')
@@ -353,7 +353,7 @@ it.each([
   expect(await world.counts()).toMatchObject({ refreshes: 0 })
 })
 
-it('auth list shows the profiles that are signed in, and auth switch chooses the current one', async () => {
+it('auth list shows every profile with its credential, and auth switch refuses an unknown profile', async () => {
   const world = await signedIn()
   const { stdout } = await mailclaim(world, 'auth', 'list', '--json', '--profile', 'work')
   expect(JSON.parse(stdout).data).toEqual([
@@ -376,7 +376,7 @@ it('a command with an unknown profile exits 2 with the names of existing profile
   expect(await mailclaim(withKey, 'auth', 'token', '--profile', 'wrok')).toMatchObject({ exit: 0 })
 })
 
-it('auth switch warns of an API key and of a profile in the environment, which override it', async () => {
+it('auth switch warns if MAILCLAIM_API_KEY or MAILCLAIM_PROFILE is set, because they override it', async () => {
   const key = await signedIn({ environment: { apiKey: 'key-1' } })
   expect(await mailclaim(key, 'auth', 'switch', 'default')).toMatchObject({
     exit: 0,

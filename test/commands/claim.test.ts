@@ -85,10 +85,10 @@ test('claim resumes the open claim of a domain, and warns of options that no lon
 })
 
 test.each([
-  ['the open claim', 'pending', [], 'eu-west-1'],
-  ['the option', 'pending', ['--region', 'sa-east-1'], 'sa-east-1'],
-  ['the service after an expired claim', 'expired', [], undefined],
-])('claims create requests the region of %s', async (_what, status, words, region) => {
+  ['the region of the open claim', 'pending', [], 'eu-west-1'],
+  ['the region of the option', 'pending', ['--region', 'sa-east-1'], 'sa-east-1'],
+  ['no region after an expired claim', 'expired', [], undefined],
+])('claims create requests %s', async (_what, status, words, region) => {
   const bodies: { region?: string }[] = []
   const world = createWorld({
     respond(_request, body) {
@@ -106,7 +106,7 @@ test.each([
   ['canceled', 1, 8],
   ['gone', 1, 8],
   ['superseded', 0, 9],
-])('claim after a claim that is %s creates %i claims, and exits %i', async (end, creations, exit) => {
+])('claim after an earlier claim (%s) creates %i claims, and exits %i', async (end, creations, exit) => {
   let isOver = false
   const answer = () => (end === 'gone' ? GONE() : claimOf({ status: end }))
   const over = createWorld({
@@ -143,7 +143,7 @@ test.each([
   expect(world.state.verifications).toBe(0)
 })
 
-test('claim continues to wait for DNS while the service is down, and asks the service once a minute', async () => {
+test('claim continues to wait for DNS while the service is down, and requests the claim once a minute', async () => {
   const world = claiming(undefined, {
     respond: (request) => (request.startsWith('GET') ? jsonResponse(503, {}) : jsonResponse(201, claimOf())),
     txt: () => [],
@@ -153,7 +153,7 @@ test('claim continues to wait for DNS while the service is down, and asks the se
   expect(world.asked.filter((request) => request.startsWith('GET'))).toHaveLength(2)
 })
 
-test('claim asks the service to verify the record if no name server can be reached from here', async () => {
+test('claim asks the service to verify even if no name server can be reached from this machine', async () => {
   const world = claiming(undefined, { dns: () => 'silent' })
   const { code, stdout } = await world.run('claim', 'example.com', '--format', 'jsonl')
   expect(code).toBe(0)
@@ -190,7 +190,7 @@ test('claim waits for the end of a block only with --through-blocked', async () 
 test.each([
   [0, 0],
   [1, 7],
-])('claim with a --publish command that exits %i ends with exit %i', async (ends, exit) => {
+])('claim with a --publish command that exits %i exits %i', async (ends, exit) => {
   let values: string[] = []
   const world = claiming(undefined, {
     txt: () => values,
@@ -209,7 +209,7 @@ test.each([
   expect(values).toEqual(ends === 0 ? [VALUE] : [])
 })
 
-test('claim of several domains prints the records to add, one result line each, and exits with the worst code', async () => {
+test('claim of several domains prints a record to add and a result for each, and exits with the worst exit code', async () => {
   const names = ['one.example.com', 'two.example.com', 'bad..example']
   const world = createWorld({
     txt: () => [],

@@ -39,14 +39,14 @@ function createWorld(failing?: string) {
   return { created, context, run: (...words: string[]) => run(words, { ...context, stdout }) }
 }
 
-test('claims create continues after its reader has closed stdout, and exits with the failure of one claim', async () => {
+test('claims create continues after the reader of its output closes the pipe, and exits 6 for one refused claim', async () => {
   const { created, context, run } = createWorld(DOMAINS.at(-1))
   expect(await run('claims', 'create', ...DOMAINS, '--format', 'tsv')).toBe(6)
   expect(created).toHaveLength(DOMAINS.length - 1)
   expect(context.stderr.text.split(WARNING)).toHaveLength(2)
 })
 
-test('claim continues after its reader has closed stdout, and warns once', async () => {
+test('claim continues after the reader of its output closes the pipe, and warns once', async () => {
   const { context, run } = createWorld()
   const options = ['--timeout', '60', '--format', 'jsonl']
   expect(await run('claim', 'example.com', ...options)).toBe(8)
@@ -54,7 +54,7 @@ test('claim continues after its reader has closed stdout, and warns once', async
   expect(context.stderr.text).toContain('timed out after 60 seconds')
 })
 
-test('claims check ends without a message when its reader closes stdout', async () => {
+test('claims check exits 0 without a message when the reader of its output closes the pipe', async () => {
   const { context, run } = createWorld()
   expect(await run('claims', 'check', ...DOMAINS, '--format', 'jsonl')).toBe(0)
   expect(context.stderr.text).not.toContain('warning')

@@ -34,7 +34,7 @@ test('a number that the configuration file holds for a setting is read as text, 
   expect(read(context).profiles).toEqual({ default: { base_url: 'https://api.example.com' } })
 })
 
-test('config get prints a setting of the profile that was set, and nothing else', async () => {
+test('config get prints only the value in the profile, and exits 5 if the profile does not set it', async () => {
   const context = createFakeContext()
   expect(await type('config set base-url https://api.example.com/', context)).toEqual({
     code: 0,
@@ -53,7 +53,7 @@ test('config get prints a setting of the profile that was set, and nothing else'
   })
 })
 
-test('config set warns if a variable overrides what it stores', async () => {
+test('config set warns if an environment variable overrides the setting', async () => {
   const context = createFakeContext({ environment: { settings: { base_url: 'https://b.example.com' } } })
   expect((await type('config set base-url https://api.example.com --json', context)).stderr).toBe(
     'warning: MAILCLAIM_BASE_URL is set, and overrides this\n',
@@ -67,7 +67,7 @@ test.each([
   ['resolver', ',', 'is an empty list'],
   ['api-key', 'x', '"api-key" is not a setting'],
   ['scope', ' ', 'the value is empty'],
-])('config set %s %s is refused, and nothing is written', async (name, value, message) => {
+])('config set %s %s exits 2, and writes no configuration file', async (name, value, message) => {
   const context = createFakeContext()
   const { code, stderr } = await type(['config', 'set', name, value], context)
   expect(code).toBe(2)
@@ -76,7 +76,7 @@ test.each([
   expect(() => read(context)).toThrow('ENOENT')
 })
 
-test('config unset removes a setting, and with the last one the profile', async () => {
+test('config unset removes a setting, and a profile that has no other setting', async () => {
   const context = createFakeContext()
   await type('config set store file --profile work', context)
   expect((await type('config unset store --profile work', context)).stderr).toBe(
@@ -87,7 +87,7 @@ test('config unset removes a setting, and with the last one the profile', async 
 })
 
 test.each(['config set base-url https://other.example.com', 'config unset base-url'])(
-  'the issuer is removed together with its base URL by: mailclaim %s',
+  'mailclaim %s also removes the issuer, which belongs to the previous base URL',
   async (line) => {
     const context = createFakeContext()
     await type('config set base-url https://api.example.com', context)

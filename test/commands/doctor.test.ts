@@ -114,7 +114,7 @@ test('doctor on Windows says that it does not check the permissions of directori
   })
 })
 
-test.runIf(needs('posix'))('the remedy of doctor works in a shell with any directory name', async () => {
+test.runIf(needs('posix'))('the chmod remedy of doctor works for any directory name', async () => {
   const context = createSetup()
   const directory = join(context.directories.state, "o'brien; $(exit)")
   const paths = { config: join(directory, 'c'), state: join(directory, 's') }
@@ -256,7 +256,7 @@ test.runIf(needs('posix'))('doctor warns of a directory that others can read', a
 test.each([
   ['a problem', { settings: { base_url: READY.settings.base_url, client_id: 'client-1' } }, 'problem'],
   ['a warning with an API key', READY, 'warning'],
-])('doctor reports directories below a dangling link as %s', async (_what, environment, status) => {
+])('doctor reports a directory below a dangling symbolic link as %s', async (_what, environment, status) => {
   const context = createSetup({ environment })
   const link = `${context.directories.config}-link`
   symlinkSync(`${link}-not-mounted`, link)
@@ -276,7 +276,7 @@ test('doctor does not show the password of a proxy', async () => {
   expect(context.stdout.text).not.toContain('hunter2')
 })
 
-test('Ctrl-C ends doctor at once', async () => {
+test('Ctrl-C while doctor waits for the keychain exits 130 without a report', async () => {
   const call: Keychain['call'] = ({ signal }) =>
     new Promise((done) => {
       signal?.addEventListener('abort', () => done({ ok: false, reason: 'timeout', detail: '' }))

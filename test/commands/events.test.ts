@@ -58,7 +58,7 @@ async function world() {
 const outputOf = async (client: Client, ...words: string[]) =>
   (await client.run([...words, '--format', 'jsonl'])).stdout
 
-it('claim prints exactly the events that are documented', async () => {
+it('claim --format jsonl prints exactly the documented events', async () => {
   const { client, publish } = await world()
   const outputs = [await outputOf(client, 'claim', 'usual.example.com', '--timeout', '0.3')]
   await publish('usual.example.com')
@@ -74,7 +74,7 @@ it('claim prints exactly the events that are documented', async () => {
   expect(events.find(({ event }) => event === 'waiting')).toHaveProperty('report.verdict', 'fix')
 }, 20_000)
 
-it('claims watch prints exactly the documented events, apart from waiting and warning', async () => {
+it('claims watch --format jsonl prints exactly the documented events, apart from waiting and warning', async () => {
   const { sandbox, client } = await world()
   const domain = 'usual.example.com'
   await client.run(['claims', 'create', domain])
@@ -97,7 +97,7 @@ it('claims watch prints exactly the documented events, apart from waiting and wa
   for (const event of events) expect(event).toHaveProperty('claim.domain_id')
 })
 
-it('claims verify --wait prints an event that the service was asked, and then the events of claims watch', async () => {
+it('claims verify --wait --format jsonl prints the events dns and verification, and then those of claims watch', async () => {
   const { client, publish } = await world()
   await client.run(['claims', 'create', 'usual.example.com'])
   await publish('usual.example.com')
@@ -106,7 +106,7 @@ it('claims verify --wait prints an event that the service was asked, and then th
   expect(events.at(-1)?.event).toBe('done')
 })
 
-it('imports watch prints exactly the events that are documented', async () => {
+it('imports watch --format jsonl prints exactly the documented events', async () => {
   const steps = ['queued', 'in_progress', 'in_progress', 'failure', 'completed']
   let turn = 0
   const context = createFakeContext({
@@ -123,7 +123,7 @@ it('imports watch prints exactly the events that are documented', async () => {
   for (const event of events) expect(event).toHaveProperty('import.id', 'i-1')
 })
 
-it('claims watch and imports watch of something that has ended print a status event and a done event', async () => {
+it('claims watch of a blocked claim and imports watch of a failed import print a status event and a done event', async () => {
   const context = createFakeContext({
     environment: { settings: { base_url: 'http://127.0.0.1:1' }, apiKey: 'key-1' },
     respond: ({ url }) =>

@@ -36,7 +36,7 @@ const lines = (text: string) => text.trimEnd().split('\n')
 const ids = (jsonl: string) => lines(jsonl).map((line) => JSON.parse(line).id as string)
 
 describe('a list of the service', () => {
-  it('imports list prints ten imports by default, and the command that continues', async () => {
+  it('imports list prints ten imports by default, and hints at the command that continues', async () => {
     const { type } = await sandboxWith({ imports: 25 })
     const first = await type('imports list --format jsonl')
     expect(ids(first.out)).toHaveLength(10)
@@ -53,7 +53,7 @@ describe('a list of the service', () => {
     expect(all).toEqual(ids((await type('imports list --all --format jsonl')).out))
   })
 
-  describe('that breaks off', () => {
+  describe('whose second page fails', () => {
     /** Runs a command on a list of 250 imports whose second page fails. */
     async function broken(line: string, status = 503) {
       const { type, fault } = await sandboxWith({ imports: 250 })
@@ -63,7 +63,7 @@ describe('a list of the service', () => {
     }
 
     it.each([['imports list --limit=230 --format tsv', 'imports list --format tsv --limit 130']])(
-      'mailclaim %s that breaks off after a page hints at the command for the rest',
+      'if the second page fails, mailclaim %s hints at the command for the remaining items',
       async (line, rest) => {
         const { all, exit, out, err } = await broken(line)
         expect([exit, lines(out).length]).toEqual([7, line.includes('tsv') ? 101 : 100])
@@ -72,20 +72,20 @@ describe('a list of the service', () => {
       },
     )
 
-    it.each([404, 418, 422])('a list that ends early with status %i hints at no --after', async (status) => {
+    it.each([404, 418, 422])('imports list cut off by status %i hints at no --after', async (status) => {
       const { err } = await broken('imports list --all --format tsv', status)
       expect(err).toContain('; the list ends after 100 items\n')
       expect(err).not.toContain('--after')
     })
 
-    it('imports list --json that breaks off after a page gives no hint at a command for the rest', async () => {
+    it('imports list --json, if the second page fails, hints at no command for the remaining items', async () => {
       const { err } = await broken('imports list --all --json')
       expect(JSON.parse(err).error.message).toContain('the list ends after 100 items')
       expect(err).not.toContain('for the rest')
     })
   })
 
-  it('grants list --before lists backwards from a cursor, in the order of the list', async () => {
+  it('grants list --before prints the items before a cursor, in the order of the list', async () => {
     const { type } = await sandboxWith({ grants: 250 })
     const all = ids((await type('grants list --format jsonl')).out)
     const back = await type(`grants list --format jsonl --limit 150 --before ${all[200]}`)
@@ -130,7 +130,7 @@ describe('the columns of imports list', () => {
     expect(err).toBe('')
   })
 
-  it('imports list on a terminal of 110 columns names the columns that do not fit', async () => {
+  it('imports list on a terminal of 110 columns hints at the column that it left out', async () => {
     const { type } = await sandboxWith({ imports: 10 })
     const { out, err } = await type('imports list --no-color', 110)
     for (const title of COUNTS) expect(lines(out)[0]).toContain(title)
@@ -142,7 +142,7 @@ describe('the columns of imports list', () => {
     expect((await type('imports list --no-color --quiet', 80)).err).toBe('')
   })
 
-  it('imports list --format table in a pipe shows full times', async () => {
+  it('imports list --format table in a pipe shows times to the second, in UTC', async () => {
     const { type } = await sandboxWith({ imports: 1 })
     expect((await type('imports list --format table')).out).toMatch(/ \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/)
   })

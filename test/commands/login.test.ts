@@ -126,7 +126,7 @@ describe('login', () => {
     ['an empty scope, which would mean every scope', { scope: [''] }, /--scope/],
     ['a redirect URI that is not an address', { redirectUri: 'callback' }, /--redirect-uri/],
     ['a resource that is not an address', { resource: 'mail' }, /resource/],
-  ])('login refuses %s before anything is sent: exit 2', async (_what, options, says) => {
+  ])('login refuses %s with exit 2, before it sends a request', async (_what, options, says) => {
     const context = contextWith()
     const started = start(context, { store: 'file', ...options })
     await expect(started).rejects.toMatchObject({ exit: Exit.usage, message: expect.stringMatching(says) })
@@ -172,9 +172,9 @@ describe('login', () => {
   })
 
   it.each([
-    ['the address', { baseUrl: 'localhost:39411' }, 'base_url_unusable'],
-    ['the client id', { clientId: 'ü' }, 'usage'],
-  ])('login refuses %s if it is invalid before it prompts', async (_what, given, code) => {
+    ['base URL', { baseUrl: 'localhost:39411' }, 'base_url_unusable'],
+    ['client id', { clientId: 'ü' }, 'usage'],
+  ])('login with an invalid %s fails before it prompts', async (_what, given, code) => {
     const input = async (): Promise<never> => expect.unreachable('asked')
     const context = contextWith({ terminal: { columns: 80 }, prompts: { input } })
     const settings = await resolveSettings({ store: 'file', ...given }, [], context)
@@ -188,19 +188,16 @@ describe('login', () => {
     ['with MAILCLAIM_NO_INPUT=1', {}, { environment: { settings: { no_input: '1' } } }],
     ['with CI', {}, { environment: { ci: true } }],
     ['without a terminal', {}],
-  ])(
-    'login %s opens no browser and does not wait: exit 2, with the alternatives',
-    async (what, options, world) => {
-      const context = what.endsWith('a terminal') ? createFakeContext() : contextWith(world)
-      const given = { profile: 'work', store: 'file', ...options } as const
-      await expect(start(context, given)).rejects.toMatchObject({
-        exit: Exit.usage,
-        hint: expect.stringMatching(/MAILCLAIM_API_KEY.*keeper.*login --with-api-key/),
-      })
-      expect(context.opened).toEqual([])
-      expect(context.requests).toEqual([])
-    },
-  )
+  ])('login %s exits 2 with a hint at API keys, and opens no browser', async (what, options, world) => {
+    const context = what.endsWith('a terminal') ? createFakeContext() : contextWith(world)
+    const given = { profile: 'work', store: 'file', ...options } as const
+    await expect(start(context, given)).rejects.toMatchObject({
+      exit: Exit.usage,
+      hint: expect.stringMatching(/MAILCLAIM_API_KEY.*keeper.*login --with-api-key/),
+    })
+    expect(context.opened).toEqual([])
+    expect(context.requests).toEqual([])
+  })
 
   it('login --with-api-key --no-input still reads the key from a pipe', async () => {
     const context = createFakeContext({ respond: () => jsonResponse(200, {}) })
@@ -265,7 +262,7 @@ describe('login', () => {
     const terminal = { columns: 80 }
 
     it.each(['no_keychain', 'no_module'])(
-      'login offers on a terminal to keep the session in a file (%s), and the default is no',
+      'login without a keychain (%s) offers on a terminal to keep the session in a file, and the default is no',
       async (trouble) => {
         const { context, questions } = await without(trouble, { terminal }, true)
         await (await signIn(context, {})).ended
@@ -277,7 +274,7 @@ describe('login', () => {
       },
     )
 
-    it('login names the alternatives if a user declines the file store', async () => {
+    it('login exits 4 and hints at --store file if the user declines to keep the session in a file', async () => {
       const { context } = await without('no_keychain', { terminal }, false)
       await expect(start(context, {})).rejects.toMatchObject({
         code: 'store_unavailable',
@@ -291,8 +288,8 @@ describe('login', () => {
       ['without a terminal', 'no_keychain', {}, { browser: false }],
       ['with --json', 'no_keychain', { terminal }, { json: true }],
       ['if the keychain was chosen', 'no_keychain', { terminal }, { store: 'keychain' }],
-      ['if there is a keychain and it is locked', 'timeout', { terminal }, {}],
-    ])('login without a keychain does not prompt %s', async (_what, trouble, options, given) => {
+      ['if the keychain is locked', 'timeout', { terminal }, {}],
+    ])('login does not offer the file store %s', async (_what, trouble, options, given) => {
       const { context } = await without(trouble, options)
       await expect(start(context, { profile: 'work', ...given })).rejects.toMatchObject({
         exit: Exit.notSignedIn,
@@ -310,7 +307,7 @@ describe('login', () => {
       'set MAILCLAIM_CLIENT_ID, or sign in: mailclaim login --client-id ID',
     ],
   ])(
-    'login without a terminal and without a %s exits 3 with the missing option: %j',
+    'login without a terminal exits 3 and hints at the missing option for %s (given: %j)',
     async (key, given, hint) => {
       const context = createFakeContext()
       const settings = await resolveSettings(given, [], context)
@@ -324,19 +321,19 @@ describe('login', () => {
 
   describe('the scopes that are granted', () => {
     it.each([
-      ['are those that were requested', ['b:c', 'a:b'], 'a:b b:c', []],
-      ['are those that were requested, with commas between', ['b:c', 'a:b'], 'a:b,b:c', []],
-      ['have a comma in them, as those that were requested', ['a,b', 'c'], 'c a,b', []],
+      ['with all requested scopes granted prints no warning', ['b:c', 'a:b'], 'a:b b:c', []],
+      ['with granted scopes separated by commas prints no warning', ['b:c', 'a:b'], 'a:b,b:c', []],
+      ['with a granted scope that contains a comma prints no warning', ['a,b', 'c'], 'c a,b', []],
       [
-        'are fewer than requested, and others, with a warning',
+        'with fewer scopes granted than requested warns of the missing ones',
         ['a:b', 'b:c', 'c:d'],
         'b:c x:y',
         ['warning: requested but not granted: a:b c:d'],
       ],
-      ['need not have openid and offline_access', ['openid', 'a:b', 'offline_access'], 'a:b', []],
-      ['are whatever the service decides, because nothing was requested', [], 'a:b', []],
-      ['are not named, which means that they are the requested ones (RFC 6749)', ['a:b'], null, []],
-    ])('the granted scopes %s', async (_what, scope, granted, said) => {
+      ['without the OpenID scopes granted prints no warning', ['openid', 'a:b', 'offline_access'], 'a:b', []],
+      ['without requested scopes prints no warning', [], 'a:b', []],
+      ['without a scope in the token response (RFC 6749) prints no warning', ['a:b'], null, []],
+    ])('login %s', async (_what, scope, granted, said) => {
       const context = contextWith({}, () => [200, { ...TOKENS, scope: granted }])
       await (await signIn(context, { store: 'file', ...(scope.length > 0 && { scope }) })).ended
       const lines = context.stderr.text.split('\n').filter((line) => /granted/i.test(line))
@@ -354,7 +351,7 @@ describe('login', () => {
       return { sandbox, baseUrl, client, logIn }
     }
 
-    it('login succeeds with --issuer, which the profile remembers; the session belongs to the base URL', async () => {
+    it('login --issuer stores the issuer in the profile, and binds the session to the base URL', async () => {
       const { sandbox, baseUrl, client, logIn } = await twoNames()
       expect(await logIn('--issuer', `${sandbox.baseUrl}/`)).toMatchObject({ code: 0 })
       const { context } = client
@@ -370,7 +367,7 @@ describe('login', () => {
     it.each([
       ['with the browser', ['--timeout', '3600']],
       ['with an API key', ['--with-api-key']],
-    ])('login %s neither uses nor keeps the authorization server of another service', async (_how, words) => {
+    ])('login %s at another base URL drops issuer and authorization endpoint', async (_how, words) => {
       const { sandbox, baseUrl, client } = await twoNames()
       await client.run(['config', 'set', 'base-url', baseUrl])
       await client.run(['config', 'set', 'issuer', sandbox.baseUrl])
@@ -386,7 +383,7 @@ describe('login', () => {
       expect(profile).toEqual({ base_url: other.baseUrl, client_id: other.clientId, store: 'file' })
     })
 
-    it('login to the same service keeps its authorization endpoint, even if the base URL has a final slash', async () => {
+    it('login keeps the authorization endpoint of the profile if the base URL differs only by a trailing slash', async () => {
       const { sandbox, baseUrl, client, logIn } = await twoNames()
       await client.run(['config', 'set', 'base-url', baseUrl])
       await client.run(['config', 'set', 'authorization-endpoint', `${baseUrl}/oauth/authorize`])
@@ -415,7 +412,7 @@ describe('login', () => {
       return { context, error, stored, profiles }
     }
 
-    it('login --with-api-key tries the key from a pipe, without its line end, and stores it', async () => {
+    it('login --with-api-key reads the key from a pipe without its line break, tests it with a request, and stores it', async () => {
       const { context, error, stored } = await pipeKey(200)
       expect(error).toBeUndefined()
       expect(
@@ -428,14 +425,14 @@ describe('login', () => {
     it.each([
       [401, { code: 'credential_refused', exit: Exit.notSignedIn }],
       [503, { exit: Exit.unavailable }],
-    ])('login --with-api-key stores no key to which the service answers %i', async (status, expected) => {
+    ])('login --with-api-key stores no key if the test request gives %i', async (status, expected) => {
       const { error, stored, profiles } = await pipeKey(status)
       expect(error).toMatchObject(expected)
       expect(stored).toBeUndefined()
       expect(profiles).toEqual({})
     })
 
-    it('login --with-api-key stores a key that may not list grants, with a warning', async () => {
+    it('login --with-api-key stores a key for which the test request gives 403, with a warning', async () => {
       const { context, error, stored } = await pipeKey(403)
       expect(error).toBeUndefined()
       expect(stored).toMatchObject({ kind: 'api_key' })
@@ -457,7 +454,7 @@ describe('login', () => {
       ['key_0123456789\\n\n', 'characters'],
       ['k\0e\0y\0\n', 'UTF-8'],
       ['two\nlines\n', 'that is not an API key'],
-    ])('login --with-api-key refuses %j', async (text, message) => {
+    ])('login --with-api-key refuses %j as an API key', async (text, message) => {
       const context = createFakeContext()
       context.stdin.stream.end(text)
       const started = start(context, { store: 'file', withApiKey: true })

@@ -46,7 +46,7 @@ test('sandbox on a terminal prints the export lines to paste', async () => {
   await expect(ended).rejects.toMatchObject({ exit: 130 })
 })
 
-test('Ctrl-C ends the sandbox with exit 130 and without an error', async () => {
+test('Ctrl-C ends the sandbox with exit 130, without an error message', async () => {
   const context = createFakeContext({ terminal: { columns: 80 } })
   const ended = run(['sandbox'], context)
   await expect.poll(() => context.stdout.text).toContain('Press Ctrl-C to end it.')
@@ -62,7 +62,7 @@ test('sandbox --exit-with-stdin ends when standard input closes', async () => {
   await expect(ended).resolves.toBeUndefined()
 })
 
-test('sandbox --port with a port in use is an error with a hint', async () => {
+test('sandbox --port with a port in use fails with port_unavailable, exit 1, and a hint', async () => {
   const context = createFakeContext()
   const { text } = await start(context, {}, true)
   const { base_url: baseUrl } = JSON.parse(text) as { base_url: string }

@@ -21,7 +21,7 @@ const ASKING = [
 ]
 
 describe.each(Object.entries(OTHERS))('a claim of %s', (_what, other) => {
-  test.each(ASKING)('mailclaim %s refuses an answer about another claim', async (line) => {
+  test.each(ASKING)('mailclaim %s refuses a response about another claim', async (line) => {
     let isKnown = false
     const world = createWorld({ respond: () => (isKnown ? claimOf(other) : claimOf()) })
     const knows = !line.includes('create') && line !== 'claims get d1'
@@ -42,7 +42,7 @@ describe.each(Object.entries(OTHERS))('a claim of %s', (_what, other) => {
   })
 })
 
-test('an answer about another domain ends a watch at once, even after right answers', async () => {
+test('a response about another domain ends claim, claims watch and claims verify --wait, even after correct responses', async () => {
   for (const line of [
     'claims watch example.com',
     'claim example.com',
@@ -60,7 +60,7 @@ test('an answer about another domain ends a watch at once, even after right answ
   }
 })
 
-test('a later answer without a domain name is treated as about the domain in the first answer', async () => {
+test('a later response without a domain name counts for the domain in the first response', async () => {
   for (const line of ['claims watch d1', 'claims verify d1 --no-check --wait', 'claim example.com']) {
     let reads = 0
     const world = createWorld({
@@ -72,7 +72,7 @@ test('a later answer without a domain name is treated as about the domain in the
   }
 })
 
-test('claims watch hints at claims verify to request a verification, and claims verify --wait gives no such hint', async () => {
+test('claims watch of a pending claim hints at claims verify, but claims verify --wait gives no such hint', async () => {
   const ask =
     "hint: if the service hasn't been asked to verify it: mailclaim claims verify example.com --wait\n"
   const world = createWorld({ respond: () => claimOf() })
@@ -94,7 +94,7 @@ test('claims verify of a completed claim gives no hint to follow it', async () =
   expect(stderr).not.toContain('hint: to follow it')
 })
 
-test('an answer about another import ends imports watch at once', async () => {
+test('a response about another import ends imports watch with unexpected_answer', async () => {
   let reads = 0
   const answer = () => ({ object: 'contact_import', id: reads++ > 1 ? 'i2' : 'i1', status: 'in_progress' })
   const world = createWorld({ respond: answer })
@@ -104,14 +104,14 @@ test('an answer about another import ends imports watch at once', async () => {
 })
 
 test.each(['Example.COM.', 'example.com', null])(
-  'a claim whose name the service sends as %j is the claim of example.com',
+  'claim example.com accepts a response that names the claim %j',
   async (name) => {
     const world = createWorld({ respond: () => claimOf({ name, status: 'completed' }) })
     expect((await world.run('claim', 'example.com')).code).toBe(0)
   },
 )
 
-test('a record outside the typed domain, or one that proves nothing, is neither shown nor published', async () => {
+test('a record that the service sends for another name, or with an SPF policy as value, is neither shown nor published', async () => {
   for (const [name, value] of [
     ['_dmarc.example.com', VALUE],
     ['example.org', VALUE],
@@ -129,7 +129,7 @@ test('a record outside the typed domain, or one that proves nothing, is neither 
   }
 })
 
-test('a refusal to verify is an error unless the status of the claim has changed', async () => {
+test('claims verify exits 6 if the service refuses to verify, and 0 if the status has changed meanwhile', async () => {
   for (const [status, code] of [
     ['pending', 6],
     ['verified', 0],
@@ -154,7 +154,7 @@ test('claims verify of a verified claim queries no DNS and requests no verificat
   expect([world.asked, world.questions]).toEqual([['GET /domains/d1/claim'], []])
 })
 
-test('a failed claim among several is counted as claim_failed even if DNS gave no answer', async () => {
+test('claims verify --all counts a claim that fails as claim_failed, even if no name server answered', async () => {
   const respond = (request: string) => claimOf(request.startsWith('POST') ? { status: 'failed' } : {})
   const world = createWorld({ respond, dns: () => 'silent' })
   await world.run('claims', 'get', 'd1')
@@ -162,7 +162,7 @@ test('a failed claim among several is counted as claim_failed even if DNS gave n
   expect({ code, stderr }).toEqual({ code: 9, stderr: expect.stringContaining('\n  claim_failed: 1 ') })
 })
 
-test('a conflict on creation hints at claims get, and a claim that the service lost is forgotten', async () => {
+test('claims create hints at claims get after a conflict; claims list --refresh forgets a claim that the service lost', async () => {
   const conflict = createWorld({ respond: () => jsonResponse(409, { name: 'conflict', message: 'Yours' }) })
   expect(errorOf(await conflict.run('claims', 'create', 'example.com', '--json'))).toMatchObject({
     exit: 6,

@@ -57,7 +57,7 @@ const NEGATIVE_ENDS = [
 ]
 
 test.each(NEGATIVE_ENDS.flatMap((end) => [[VALUE], ['prefix=other'], []].map((txt) => [end, txt] as const)))(
-  'no report of a claim that ended with %j, beside %j in DNS, asks for its value',
+  'claims check of a claim that ended with %j, with %j in DNS, exits 9 and suggests no fix',
   async (end, txt) => {
     const world = await knowing({ respond: () => claimOf(end), txt: () => txt })
     const check = (format: string) => world.run('claims', 'check', 'example.com', '--format', format)
@@ -85,7 +85,7 @@ test.each(NEGATIVE_ENDS.flatMap((end) => [[VALUE], ['prefix=other'], []].map((tx
   },
 )
 
-test('claims check --wait of a claim that ends during the wait reports no fix for its value', async () => {
+test('claims check --wait of a claim that expires during the wait exits 9, and its report has no findings', async () => {
   let reads = 0
   const world = await knowing({
     txt: () => [],
@@ -109,7 +109,7 @@ test.each([
   },
 )
 
-test('claims check expects the value that the service has now, not the remembered one', async () => {
+test('claims check expects the value that the service has now, not the value in the ledger', async () => {
   const record = { type: 'TXT', name: 'example.com', value: 'prefix=newer' }
   const world = await knowing({ respond: () => claimOf({ record }), txt: () => ['prefix=newer'] })
   const { stdout } = await world.run('claims', 'check', 'example.com', '--json')
@@ -120,7 +120,7 @@ test.each([
   ['the service is down', () => jsonResponse(503, {})],
   ['the key is refused', () => jsonResponse(401, {})],
   ['the service is silent', () => Promise.reject(new TransportError('timeout', 'maybe', 'no answer'))],
-])('claims check uses the remembered claim, with one warning, if %s', async (_where, respond) => {
+])('claims check uses the claim in the ledger, with one warning, if %s', async (_where, respond) => {
   const world = await knowing({ respond })
   const { code, stdout, stderr } = await world.run('claims', 'check', 'example.com', '--json')
   expect({ code, verdict: JSON.parse(stdout).verdict }).toEqual({ code: 0, verdict: 'ready' })
@@ -139,7 +139,7 @@ test('claims check of several domains warns once that the service is down', asyn
   expect(stderr.match(/^warning/gm)).toHaveLength(1)
 })
 
-test('claims check --from exits 2 for a domain with two values, and checks the first value', async () => {
+test('claims check --from exits 2 for a domain with two values, but still checks the first', async () => {
   const world = createWorld({ apiKey: undefined })
   const list = join(world.context.directories.state, '..', 'list.txt')
   writeFileSync(list, `example.com,${VALUE}\nexample.com,prefix=other\n`)
@@ -168,7 +168,7 @@ test('claims check with --value needs no account', async () => {
 })
 
 test.each([`Array${VALUE}`, `${VALUE}3600`])(
-  'claims check of a known claim gives the same finding with and without its --value if DNS has %j',
+  'claims check finds the same mistake in %j with --value as with the value of a known claim',
   async (value) => {
     const world = await knowing({ txt: () => [value] })
     const given = await world.run('claims', 'check', 'example.com', '--value', VALUE, '--json')
@@ -178,7 +178,7 @@ test.each([`Array${VALUE}`, `${VALUE}3600`])(
   },
 )
 
-test('claims check without a value or claim shows the TXT records, and asks no resolver for the name', async () => {
+test('claims check without a value or claim reports the verdict unknown, and queries no resolver for the TXT record', async () => {
   const world = createWorld({ apiKey: undefined })
   const { code, stdout } = await world.run('claims', 'check', 'example.com', '--json')
   expect({ code, report: JSON.parse(stdout) }).toMatchObject({
@@ -218,7 +218,7 @@ test('claims check without a value warns if no name server answered', async () =
 })
 
 test.each(['markdown', 'html'])(
-  'a report in %s has the command to repeat the check with its value and resolver, and is refused for two domains',
+  'claims check --format %s prints the command that repeats the check, and exits 2 for two domains',
   async (format) => {
     const world = await knowing()
     const words = ['claims', 'check', 'example.com', '--public-resolvers', '--format', format]
@@ -243,7 +243,7 @@ test.each([
   expect((await world.run('claims', 'check', ...words.split(' '))).code).toBe(2)
 })
 
-test('claims check of a public suffix without a service is a usage error', async () => {
+test('claims check of a public suffix such as com exits 2 if no service is configured', async () => {
   const { context } = createWorld()
   const [stdout, stderr] = [createFakeOutput(), createFakeOutput()]
   const environment = { ...context.environment, settings: {} }
@@ -265,7 +265,7 @@ test('claims check --wait repeats the check until the record is visible', async 
 test.each([
   ['claim', 'example.com'],
   ['claims', 'check', 'example.com', '--wait'],
-])('%s %s prints each change in DNS once, and a line per minute of waiting', async (...words) => {
+])('mailclaim %s %s prints each change in DNS once, and a line per minute of waiting', async (...words) => {
   const states = [[`"${VALUE}"`], [VALUE.slice(0, -2)], [VALUE]]
   const world = await knowing({
     txt: () => states[Math.floor(world.clock.monotonic() / 200_000)] ?? [VALUE],
@@ -293,7 +293,7 @@ test('claims check --wait of many domains prints a mistake that several domains 
   expect(stderr).toMatch(/^ {2}fix: enter the value without quotation marks/m)
 })
 
-test('claims check --wait expects a value that the service changes during the wait', async () => {
+test('claims check --wait expects the new value after the service changes the value during the wait', async () => {
   const newer = { type: 'TXT', name: 'example.com', value: 'prefix=newer' }
   let reads = 0
   const world = await knowing({
@@ -306,7 +306,7 @@ test('claims check --wait expects a value that the service changes during the wa
   expect(world.clock.monotonic()).toBeLessThan(300_000)
 })
 
-test('claims check --wait ends at its timeout, and when the claim is completed', async () => {
+test('claims check --wait exits 8 at its timeout, and exits 0 as soon as the claim is completed', async () => {
   const late = await knowing({ txt: () => [] })
   const ended = await late.run('claims', 'check', 'example.com', '--wait', '--timeout', '20', '--json')
   expect({ code: ended.code, message: errorOf(ended).message }).toMatchObject({

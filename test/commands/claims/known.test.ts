@@ -5,7 +5,7 @@ import { jsonResponse } from '../../fake-context.ts'
 const HERE = 'in profile work at https://api.example.com'
 const THERE = 'in profile default at https://api.example.com'
 
-test('an unknown claim is an error that names another profile which knows the claim', async () => {
+test('a claim that only another profile knows is an error that names that profile', async () => {
   const world = createWorld()
   await world.run('claims', 'get', 'd1')
   expect(
@@ -26,7 +26,7 @@ test('an unknown claim is an error that names another profile which knows the cl
   }
 })
 
-test('claims forget removes a claim from this machine, and asks nothing of the service', async () => {
+test('claims forget removes a claim from this machine, without a request to the service', async () => {
   const world = createWorld({ respond: () => claimOf({ name: 'exmaple.com' }) })
   await world.run('claims', 'get', 'd1')
   const asked = world.asked.length
@@ -52,7 +52,7 @@ test('claims forget names the earlier claim of the domain that is still listed',
   expect(stderr).toMatch(/^The claim d2 .* An earlier claim of it is still listed: d1\.\n$/)
 })
 
-test('warnings about options and open claims name their domain in a run over several domains', async () => {
+test('a command for several domains names the domain in each warning about options and open claims', async () => {
   const world = createWorld({
     respond: (request, body) =>
       request === 'POST /domains/claim'
@@ -69,7 +69,7 @@ test('warnings about options and open claims name their domain in a run over sev
   )
 })
 
-test('claims verify says that the service was not asked to verify if the record is missing', async () => {
+test('claims verify says that the service was not asked to verify, because the record is missing', async () => {
   const world = createWorld({ txt: () => [] })
   const ended = await world.run('claims', 'verify', 'd1', '--wait', '--json')
   expect(errorOf(ended)).toMatchObject({
