@@ -195,7 +195,7 @@ describe('the servers of the zone', () => {
       { findings: [{ code: 'other_name', evidence: { found_at: 'example.com' } }] },
     ],
     ['app.example.com', [], { findings: [{ code: 'missing' }] }],
-  ])('name servers of %s that never set the AA bit are used', async (name, records, expected) => {
+  ])('a check of %s accepts responses without the AA bit', async (name, records, expected) => {
     const world = fakeInternet([COM, zone(records)])
     const { report } = await timedCheck(
       (asked) => {
@@ -357,7 +357,7 @@ describe('records at wrong names', () => {
     ['mc.example.com', 'wrong', '_mc.example.com'],
     ['_dmarc.example.com', 'wrong', 'example.com'],
     ['*.example.com', 'used', 'example.com'],
-  ])('a record at %s is a misplaced record of the kind "%s" for %s', async (at, how, name) => {
+  ])('a record at %s is misplaced (kind "%s") for the checked name %s', async (at, how, name) => {
     for (const expected of at === '_prefix.example.com' ? ['prefix=token'] : ['prefix=token', null]) {
       const world = fakeInternet([COM, zone([txt(at, 'prefix=token')])])
       const { seen, asked } = await timedObserve(world, { name, expected })

@@ -48,7 +48,7 @@ test('lookUpTxt returns the zone, its name servers, and the TXT set with its exa
   expect(asked.filter(({ server, type }) => server === RESOLVER && type === 'TXT')).toEqual([])
 })
 
-test.each(['shop.com', 'app.shop.com'])('lookUpTxt returns an empty set for %s', async (name) => {
+test.each(['shop.com', 'app.shop.com'])('lookUpTxt gives an empty set for %s without TXT', async (name) => {
   const { seen } = await looking([], undefined, name)
   expect(seen).toMatchObject({ zone: 'shop.com', set: { values: [], ttl: null } })
 })

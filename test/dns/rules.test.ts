@@ -162,7 +162,7 @@ const ROWS: readonly (readonly [code: FindingCode, seen: Partial<Observations>])
   ['resolver_differs', { resolvers: [resolver('absent', { negativeTtl: 45, authoritative: true })] }],
 ]
 
-test.each(ROWS)('observations that show %s give it as the first finding, with its verdict', (code, seen) => {
+test.each(ROWS)('the finding %s comes first, with its verdict, if observations show it', (code, seen) => {
   const { verdict, ready, findings } = check(seen)
   expect(findings[0]).toMatchObject({ code, severity: severityOf(code) })
   expect({ verdict, ready }).toEqual({
@@ -199,7 +199,7 @@ test.each([
   expect(check(seen)).toMatchObject({ verdict: 'ready', findings: [], retry_after_seconds: null })
 })
 
-test('retry_after_seconds is the time that a finding waits for or else the negative TTL, at most a day', () => {
+test('retry_after_seconds is the wait that a finding names, otherwise the negative TTL, at most a day', () => {
   const { retry_after_seconds, findings } = check({ servers: [{ ...MATCH, soa: soa(2) }, server(second)] })
   expect(retry_after_seconds).toBe(60)
   expect(findings[0]?.fix).toContain('check again in 60 seconds')
@@ -277,7 +277,7 @@ test.each([
   expect(findings).toMatchObject([{ code: 'cname_at_name', fix: expect.stringContaining(fix) }])
 })
 
-test('a message lists at most two name servers, each once, without an address if several of its addresses are meant', () => {
+test('a message lists at most two name servers, and omits the address of a server with several addresses in the list', () => {
   const [v4, v6] = [{ address: '192.0.2.7' }, { address: '2001:db8::7' }]
   const hosts = ['ns1.example.com', 'ns2.example.com', 'ns3.example.com', 'ns4.example.com']
   const [one, ...others] = hosts.map((host) => ({ ...MATCH, host }))
