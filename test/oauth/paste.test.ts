@@ -40,7 +40,7 @@ describe('a pasted redirect', () => {
     ['with a fragment', (address) => `${address}#_=_`],
     ['with an issuer and a final dot', (address) => `${address}&iss=https%3A%2F%2Fauth.example.`],
   ]
-  it.each(forms)('a redirect pasted %s is accepted, with its code or its state first', (_how, form) => {
+  it.each(forms)('a redirect pasted %s is accepted, with code and state in either order', (_how, form) => {
     expect(codeIn(`${form(CODE_FIRST)}\n`)).toBe('c/1')
     expect(codeIn(`${form(STATE_FIRST)}\n`)).toBe('c/1')
   })

@@ -120,7 +120,7 @@ describe('the exchange of a code', () => {
     })
   })
 
-  it('a code exchange without a refresh token in its response fails with a hint to register the client for it', async () => {
+  it('a code exchange without a refresh token in its response fails with a hint to register the client for refresh tokens', async () => {
     const answer = () => jsonResponse(200, { ...WHOLE, refresh_token: null })
     await expect(exchange(answer)).rejects.toMatchObject({
       code: 'no_refresh_token',

@@ -129,7 +129,7 @@ describe('an exchange', () => {
     expect(connections).toBe(5)
   })
 
-  it('a POST on a reused connection that breaks fails with sent: maybe, and is not sent again', async () => {
+  it('a POST on a reused connection that breaks is reported as possibly sent, and not sent again', async () => {
     let requests = 0
     const url = await listenRaw((socket) =>
       socket.on('data', () => {
@@ -236,13 +236,13 @@ describe('an error', () => {
     })
   })
 
-  it('a response that is not HTTP fails with the kind protocol', async () => {
+  it('a response that is not HTTP is a protocol error', async () => {
     const url = await listenRaw((socket) => socket.once('data', () => socket.end('SSH-2.0-OpenSSH_9\r\n')))
     expect(await failureOf(transport().send(get(url)))).toMatchObject({ kind: 'protocol', sent: 'maybe' })
   })
 
   it.each(['101 Switching Protocols', '099 Odd', '000 None'])(
-    'a response with the status %s fails with the kind protocol',
+    'a response with the status %s is a protocol error',
     async (status) => {
       const url = await listenRaw((socket) =>
         socket.once('data', () => socket.write(`HTTP/1.1 ${status}\r\ncontent-length: 0\r\n\r\n`)),
@@ -259,7 +259,7 @@ describe('an error', () => {
       'with an alert',
       (socket) => socket.once('data', () => socket.write(Buffer.from([21, 3, 3, 0, 2, 2, 40]))),
     ],
-  ])('a request whose TLS handshake the server ends %s fails with sent: no', async (_how, end) => {
+  ])('a request whose TLS handshake the server ends %s fails with nothing sent', async (_how, end) => {
     const { port } = await listenRaw(end)
     const failure = await failureOf(
       transport().send(get(new URL(`https://127.0.0.1:${port}/`), { method: 'POST', body: 'x' })),
@@ -267,7 +267,7 @@ describe('an error', () => {
     expect(failure.sent).toBe('no')
   })
 
-  it('a request fails with the kind reset if the server closes without a response', async () => {
+  it('a request fails with a reset error if the server closes without a response', async () => {
     const url = await listenRaw((socket) => socket.once('data', () => socket.end()))
     expect(await failureOf(transport().send(get(url)))).toMatchObject({ kind: 'reset', sent: 'maybe' })
   })
@@ -444,7 +444,7 @@ describe('beforeSend', () => {
     ['connect', 'http://127.0.0.1:1/', /connection refused/],
     ['lookup', 'http://no-such-host.invalid/', /resolve/],
   ])(
-    'a request that fails at %s (%s) sends nothing and does not call beforeSend',
+    'a request with a failed %s (%s) sends nothing and does not call beforeSend',
     async (kind, address, message) => {
       const beforeSend = () => expect.fail('called')
       const failure = await failureOf(transport().send(get(new URL(address), { beforeSend })))
@@ -621,21 +621,21 @@ describe('a proxy', () => {
     expect(failure.sent).toBe('no')
   })
 
-  it('a request through a silent proxy fails at its timeout with sent: no', async () => {
+  it('a request through a silent proxy fails at its timeout with nothing sent', async () => {
     const silent = await listenRaw(() => {})
     const http = transport({ httpsProxy: silent.href })
     const failure = await failureOf(http.send(toService({ timeoutMs: 50 })))
     expect(failure).toMatchObject({ kind: 'timeout', sent: 'no' })
   })
 
-  it('a request that the proxy refuses with 407 fails with the kind proxy and sent: no', async () => {
+  it('a request that the proxy refuses with 407 fails with a proxy error and nothing sent', async () => {
     const proxy = await proxyServer('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n')
     const failure = await failureOf(transport({ httpsProxy: proxy.url }).send(toService()))
     expect(failure).toMatchObject({ kind: 'proxy', sent: 'no' })
   })
 
   it.each([':::', 'socks5://proxy.example', 'http://me:%@proxy.example', 'http://proxy.example/path'])(
-    'the proxy URL %s fails with the kind proxy, and the error does not contain the URL',
+    'the unusable proxy URL %s gives a proxy error without a cause that could quote the password',
     async (httpsProxy) => {
       const failure = await failureOf(transport({ httpsProxy }).send(toService()))
       expect(failure).toMatchObject({ kind: 'proxy', sent: 'no' })
