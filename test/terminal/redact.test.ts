@@ -50,7 +50,7 @@ it('an unescaped secret is redacted, whatever its characters', () => {
   )
 })
 
-it('a truncated secret is redacted too', () => {
+it('a secret without its last characters is redacted, but a common prefix of secrets is kept', () => {
   expect(redact('no for re_live_0123456789abcde!', ['re_live_0123456789abcdef'], '#')).toBe('no for #!')
   expect(redact('a key begins with re_live_', ['re_live_0123456789abcdef'], '#')).toBe(
     'a key begins with re_live_',
