@@ -52,8 +52,8 @@ export const CLAIM_COLUMNS: readonly Column[] = [
 ]
 
 /**
- * Fields that `claims list` shows only in TSV: users need just the domain's name for the next command, and the width of a terminal
- * is for `meaning`.
+ * Fields that `claims list` shows only in TSV. A terminal needs its width for the column `meaning`, and the next command needs only
+ * the domain's name.
  */
 const TSV_FIELDS = ['domain_id', 'region', 'created_at', 'id', 'record.name', 'record.value']
 

@@ -210,7 +210,7 @@ function* keysIn(place: Place, prefix = '', most?: number): Generator<string, vo
       .sort()
 }
 
-/** Validates the JSON of a ledger file. @throws Error if the format is another or a field is missing */
+/** Validates the JSON of a ledger file. @throws Error if the format version is unknown or a field is missing */
 function parseEntry(value: unknown): LedgerEntry {
   const entry = value as Partial<LedgerEntry> & { readonly format?: unknown }
   requireFileFormat(entry?.format, FORMAT)

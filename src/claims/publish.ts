@@ -79,9 +79,9 @@ export async function createPublishFunction(command: string, io: Io) {
 type TxtSet = NonNullable<TxtLookup['set']>
 
 /**
- * Returns the command's environment variables.
+ * Returns the environment variables of the `--publish` command.
  *
- * @throws CliError `values_unknown`, exit 8, for a value that isn't one line of text
+ * @throws CliError `values_unknown`, exit 8, if an existing TXT value isn't one line of UTF-8 text
  */
 function variablesOf(record: TxtRecord, zone: string, { values, ttl }: TxtSet): Record<string, string> {
   const old = values.map(({ bytes }) => Buffer.from(bytes).toString())
@@ -108,7 +108,7 @@ function valuesUnknown(name: string, reason: string): CliError {
   return new CliError('values_unknown', message, { hint })
 }
 
-/** Returns how the command failed, as the rest of a sentence; undefined after exit code 0. */
+/** Returns how the `--publish` command failed, as the rest of a sentence; undefined after exit code 0. */
 function describeFailure(end: ShellResult): string | undefined {
   switch (end.kind) {
     case 'exited':

@@ -45,7 +45,7 @@ export interface WatchedClaim {
   readonly read: () => Promise<DomainClaim | undefined>
 }
 
-/** The result of one DNS check in a wait. */
+/** One DNS check of a wait, with the claim as last seen. */
 export interface DnsWatchStep extends CheckAttempt {
   /**
    * Message of the first finding if DNS has changed since the last check; the message with the elapsed time after a minute without
@@ -123,7 +123,7 @@ export function createWaitReporter(io: Io) {
  * Whether the service may see the record although the verdict is `wait`: the service doesn't use this machine's resolvers and their
  * caches, and may query a name server that isn't lagging.
  *
- * @param isLongLag whether the command has waited long enough for lagging name servers; until then their findings return false
+ * @param isLongLag whether the command has waited long enough for lagging name servers; until then they make the result false
  */
 export function isWorthVerifying({ verdict, findings }: CheckReport, isLongLag: boolean): boolean {
   return verdict === 'wait' && (isLongLag || findings.every(({ code }) => code !== 'partial_propagation'))

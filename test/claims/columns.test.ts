@@ -33,7 +33,7 @@ test('the TSV of a completed claim has the expiry date, which the table leaves o
   expect(context.stdout.text).toContain('2026-11-28 04:30:02.06106+00')
 })
 
-test('claims list on a terminal of 100 columns shows each claim on one line, with a relative expiry', async () => {
+test('mailclaim claims list on a terminal of 100 columns shows each claim on one line, with a relative expiry', async () => {
   const context = createFakeContext({ terminal: { columns: 100 }, environment: { noColor: true } })
   const writer = createIo(context, await fakeSettings(context)).list(CLAIM_LIST_COLUMNS)
   await writer.page({ items: [claim('pending')], envelope: {} })
@@ -44,7 +44,7 @@ test('claims list on a terminal of 100 columns shows each claim on one line, wit
   `)
 })
 
-test('claims list shows a claim that was last seen as pending as expired after its expiry date', async () => {
+test('mailclaim claims list shows a claim that was last seen as pending as expired after its expiry date', async () => {
   const context = createFakeContext({ terminal: { columns: 100 }, environment: { noColor: true } })
   const writer = createIo(context, await fakeSettings(context)).list(CLAIM_LIST_COLUMNS)
   const old = { ...claim('pending'), expires_at: '2019-11-28 04:30:02+00' }

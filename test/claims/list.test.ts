@@ -186,7 +186,7 @@ test.each(['Name,URL,Notes', 'Name,Website', 'E-Mail,Name', 'Client Homepage,nam
   },
 )
 
-test('a domain list may call its domain column name, or have a column name beside its column domain', async () => {
+test('a domain list may call its domain column "name", or have a column "name" beside "domain"', async () => {
   const names = ['name\tdomain_id\trecord.name', 'domain\tname\tWebsite', 'Name\tClient\tRegion']
   const lists = await Promise.all(names.map((columns) => read(`${columns}\na.example\t\t\n`)))
   expect(lists.map(({ inputs }) => inputs)).toEqual(names.map(() => [{ domain: 'a.example' }]))

@@ -31,7 +31,7 @@ function keyed(): ServedWorld & {
 const linesOf = (text: string) => text.trimEnd().split('\n')
 const jsonLines = (text: string) => linesOf(text).map((line) => JSON.parse(line) as Record<string, unknown>)
 
-test.runIf(needs('tmux'))('claim breaks no line with a record on a terminal of 40 columns', async () => {
+test.runIf(needs('tmux'))('mailclaim claim prints each TXT record on one line at 40 columns', async () => {
   const world = keyed()
   const terminal = openTerminal(world, `mailclaim claim ${world.domains(2).join(' ')} --timeout 2`, {
     columns: 40,
@@ -44,7 +44,7 @@ test.runIf(needs('tmux'))('claim breaks no line with a record on a terminal of 4
     )
 })
 
-test('claim for several domains prints the TXT record only of domains that lack it in DNS', async () => {
+test('mailclaim claim for several domains prints the TXT record only of domains that lack it in DNS', async () => {
   const world = keyed()
   const [there = '', missing = ''] = world.domains(2)
   await world.run(['claims', 'create', there, missing, '--quiet'])
@@ -54,7 +54,7 @@ test('claim for several domains prints the TXT record only of domains that lack 
   expect(stderr.match(/add to DNS: \S+/g)).toEqual([`add to DNS: ${missing}`])
 })
 
-test('claims create for 50 domains without a credential exits 4', async () => {
+test('mailclaim claims create for 50 domains without a credential exits 4', async () => {
   const world = keyed()
   const list = world.list('domains.txt', world.domains(50))
   const { code, stderr } = await world.run(['claims', 'create', '--from', list], {
@@ -64,7 +64,7 @@ test('claims create for 50 domains without a credential exits 4', async () => {
   expect(stderr).toContain('not signed in')
 })
 
-test('Ctrl-C ends claims create for 100 domains within 1.5 seconds, loses no claim, and prints how to continue', async () => {
+test('Ctrl-C ends mailclaim claims create for 100 domains within 1.5 seconds, loses no claim, and prints how to continue', async () => {
   const world = keyed()
   const domains = world.domains(100)
   const list = world.list('domains.txt', domains)
@@ -88,7 +88,7 @@ test('Ctrl-C ends claims create for 100 domains within 1.5 seconds, loses no cla
   expect(linesOf(rest.stdout)).toHaveLength(101)
 })
 
-test('Ctrl-C ends claims check --from - while it waits for more input', async () => {
+test('Ctrl-C ends mailclaim claims check --from - while it waits for more input', async () => {
   const world = keyed()
   const running = world.start(['claims', 'check', '--from', '-', '--format', 'jsonl'], {
     group: true,
@@ -102,7 +102,7 @@ test('Ctrl-C ends claims check --from - while it waits for more input', async ()
   expect(performance.now() - at).toBeLessThan(1500)
 })
 
-test('claims check --jobs 60 works with a limit of 256 open files', async () => {
+test('mailclaim claims check --jobs 60 works with a limit of 256 open files', async () => {
   const world = keyed()
   install(world)
   const domains = world.domains(60)
@@ -117,7 +117,7 @@ test('claims check --jobs 60 works with a limit of 256 open files', async () => 
   expect(codes).toHaveLength(60)
 })
 
-test('claims create for 60 domains, killed and repeated, creates each claim exactly once', async () => {
+test('mailclaim claims create for 60 domains, killed and repeated, creates each claim exactly once', async () => {
   const world = keyed()
   const domains = world.domains(60)
   const list = world.list('domains.txt', domains)

@@ -53,7 +53,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
   })
 
   test.each(WIDTHS)(
-    'claim on a terminal of %i columns animates the current step, and leaves a line for each completed step',
+    'mailclaim claim on a terminal of %i columns animates the current step, and leaves a line for each completed step',
     async (columns) => {
       const world = signedIn()
       const domain = `c${columns}.example`
@@ -111,7 +111,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
     expect((await world.run(['auth', 'token'])).stdout.trim()).toBe(api_key)
   })
 
-  test('claims get without a domain lets the user pick a known claim, or exits 2 with --no-input', async () => {
+  test('mailclaim claims get without a domain lets the user pick a known claim, or exits 2 with --no-input', async () => {
     const world = signedIn()
     for (const name of ['one.example', 'two.example']) await world.run(['claims', 'create', name])
     const terminal = openTerminal(world, 'mailclaim claims get')
@@ -134,7 +134,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
     expect(terminal.screen()).not.toContain('went on')
   })
 
-  test('claim for twelve completed domains leaves only their table and a summary on the terminal', async () => {
+  test('mailclaim claim for twelve completed domains leaves only their table and a summary on the terminal', async () => {
     const world = signedIn()
     const domains = Array.from({ length: 12 }, (_, n) => `done${n}.example`)
     await world.run(['claims', 'create', ...domains])

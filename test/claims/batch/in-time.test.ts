@@ -61,7 +61,7 @@ test.each([
   },
 )
 
-test('claim for several domains sends no request for a completed claim but prints its row, and exits 2 for an unusable line', async () => {
+test('mailclaim claim for several domains sends no request for a completed claim but prints its row, and exits 2 for an unusable line', async () => {
   const world = createWorld({
     respond: (request, body) => {
       const name = request.startsWith('POST /domains/claim')
