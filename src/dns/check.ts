@@ -39,7 +39,7 @@ export interface CheckRequest extends ExpectedRecord {
    * without the record anymore. Default: false.
    */
   readonly isOverdue?: boolean
-  /** Deadline of the command. Even before it, the check takes at most 10 seconds. */
+  /** Deadline of the command. A check ends after 10 seconds at the latest, even if more time is left. */
   readonly deadline?: Deadline
   /** Cache shared with the other checks of a run over many domains. Default: a new cache. */
   readonly cache?: DnsCache | undefined

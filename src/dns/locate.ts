@@ -193,9 +193,9 @@ const singleServerZone = (zone: string, server: DnsServerAddress): Delegation =>
 })
 
 /**
- * Finds the SOA record of the zone that holds `target`: in the response or, after a CNAME, by queries for the names above, the
- * nearest first. With a CNAME, the SOA record is of the target's zone (RFC 6604 section 3). Undefined if there is none between
- * `target` and `zone`.
+ * Finds the SOA record of the zone that holds `target`: in the response or, if it has none of that zone (after a CNAME, the SOA
+ * record is of the target's zone, RFC 6604 section 3), by queries for the names above, the nearest first. Undefined if there is
+ * none between `target` and `zone`.
  */
 async function enclosingSoa({ server, message }: WalkAnswer, target: string, zone: string, check: DnsCheck) {
   const levels = [target, ...listAncestors(target).toReversed()]

@@ -166,7 +166,7 @@ export interface FoundZone extends Delegation {
  * Why no zone was found. `no_domain`: a registry denies the registered domain (NXDOMAIN). `lost`: no name server led to the zone.
  */
 type ZoneNotFound = {
-  /** Delegations found before the search ended, from the top down. */
+  /** Delegations down to the registry that denies the domain; if `lost`, the last delegation that a resolver returned, if any. */
   readonly path: readonly Delegation[]
 } & (
   | {

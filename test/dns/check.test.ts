@@ -399,7 +399,7 @@ describe('records at wrong names', () => {
   })
 })
 
-// Rounds: NS of `com`, its addresses, the registry, TXT, SOA and NS of the zone, then the resolver's TXT or the other names.
+// Round trips: NS of `com`, its addresses, the registry, TXT, SOA and NS of the zone, then the resolver's TXT or the other names.
 test.each([
   ['ready', RECORD, 12],
   ['missing', [], 26],
