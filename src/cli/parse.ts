@@ -52,7 +52,10 @@ export async function runCommandLine(argv: readonly string[], context: Context):
   }
 }
 
-/** Returns the arguments in the order that commander expects: first the command's path, then the rest. */
+/**
+ * Returns the arguments in the order that commander expects: first the command's path, then the rest. `help login` becomes `login
+ * --help`.
+ */
 function commanderArguments(line: CommandLine): string[] {
   // Pass on only the unknown word: commander then fails with an error that suggests similar commands.
   if (line.unknownWord !== undefined) return [...line.path, line.unknownWord]
@@ -120,8 +123,8 @@ function buildRootCommand(
         continue
       }
       command.usage('<command> [options]').addHelpText('after', `\n${GLOBAL_OPTIONS_LINE}`)
-      // Unlike `parseLine`, commander also looks for a command after `--`: with `--` in the arguments, add the commands of all
-      // groups.
+      // With `--` in the arguments, add the commands of all groups: unlike `parseLine`, commander also looks for a command after
+      // `--`, as in `mailclaim -- config list`.
       if (isTyped || line.rest.includes('--')) {
         if (definition === undefined) addOptions(command, createGlobalOptions(), GLOBAL_OPTIONS_TITLE)
         addLevel(command, node.commands, [...path, word])
@@ -149,7 +152,10 @@ function buildRootCommand(
   }
 }
 
-/** Resolves the settings, checks profile and options, and runs the command. All usage errors come before its first effect. */
+/**
+ * Resolves the settings, checks `--fields` and the profile, and only then runs the command, so that an error in these has no
+ * effect.
+ */
 async function runCommand(
   definition: CommandDefinition,
   words: readonly string[],

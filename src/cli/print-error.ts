@@ -33,7 +33,8 @@ export async function printError(
       if (failure.hint !== undefined) await writeMessage('hint', failure.hint, context, colorOption)
       if (failure !== error && argv.includes('--verbose') && error instanceof Error)
         await writeLines(framesOf(error), context)
-      // For a silent error, such as Ctrl-C in `sandbox`, only end the line in which the terminal shows `^C`.
+      // For a silent error, such as Ctrl-C in `sandbox`, end the line with the terminal's `^C`: otherwise the shell's prompt
+      // follows on it.
     } else if (stderr.isTTY) await stderr.write('\n')
   } catch (closed) {
     if (!(closed instanceof OutputClosedError)) throw closed

@@ -29,7 +29,11 @@ export async function loadDefinition(
   return { ...definition, options: [...settingOptions(path.join(' ')), ...(definition.options ?? [])] }
 }
 
-/** Returns the options for settings of a command. @param command its path, joined by spaces; if undefined, of all commands */
+/**
+ * Returns the options of the settings that only this command uses, or that every command uses if `command` is undefined.
+ *
+ * @param command path of a command, joined by spaces, such as `auth token`
+ */
 function settingOptions(command?: string): OptionDefinition[] {
   return PROFILE_AND_SETTINGS.flatMap(([key, { flags, commands, defaultText, parse, ...setting }]) => {
     const belongs = command === undefined ? commands === undefined : commands?.includes(command)

@@ -85,10 +85,10 @@ test('claim resumes the open claim of a domain, and warns of options that no lon
 })
 
 test.each([
-  ['the region of the open claim', 'pending', [], 'eu-west-1'],
-  ['the region of the option', 'pending', ['--region', 'sa-east-1'], 'sa-east-1'],
-  ['no region after an expired claim', 'expired', [], undefined],
-])('claims create requests %s', async (_what, status, words, region) => {
+  ['that of the open claim', 'pending', [], 'eu-west-1'],
+  ['that of --region', 'pending', ['--region', 'sa-east-1'], 'sa-east-1'],
+  ['none after an expired claim', 'expired', [], undefined],
+])('claims create sends as region: %s', async (_what, status, words, region) => {
   const bodies: { region?: string }[] = []
   const world = createWorld({
     respond(_request, body) {

@@ -109,7 +109,7 @@ describe('login', () => {
     expect((await readConfig(context)).profiles).toEqual({})
   })
 
-  it('login with an unusable store fails before it opens the browser or sends a request', async () => {
+  it('login with an unusable credential store fails before it opens the browser or sends a request', async () => {
     const context = contextWith()
     const keychain = context.keychain as { trouble?: string }
     keychain.trouble = 'no_keychain'

@@ -50,7 +50,9 @@ export const command = defineCommand({
   },
 })
 
-/** Returns the time when an access token expires (JWT claim `exp`) in milliseconds since 1970; undefined for an API key. */
+/**
+ * Returns the expiry of an access token (JWT claim `exp`) in milliseconds since 1970; undefined for an API key that isn't a JWT.
+ */
 async function readExpiry(value: string): Promise<number | undefined> {
   return (await import('../../service/problems.ts')).readJwtExpiryMs(value)
 }

@@ -34,7 +34,7 @@ export const CREATE_OPTIONS = [
  * defaults.
  *
  * @param name the domain in A-label form (RFC 5890)
- * @param region the region; a list may give one for each domain
+ * @param region the region in the domain's line of a list; default: `--region`
  */
 export function createClaimRequest(
   name: string,
