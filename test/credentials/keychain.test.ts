@@ -224,7 +224,7 @@ describe.runIf(needs('gnome-keyring'))('a real keychain', () => {
     expect(await keychain.call(request('set', 'a', 'other'))).toMatchObject({ ok: false, reason: 'locked' })
   })
 
-  it('a D-Bus session without a Secret Service is reported as a missing keychain', async () => {
+  it('a D-Bus session bus without a Secret Service is reported as a missing keychain', async () => {
     const { keychain } = await startKeyring({ state: 'absent' })
     expect(await keychain.call(request('get'))).toMatchObject({ ok: false, reason: 'no_keychain' })
     expect(await keychain.call(request('set', 'a', 'b'))).toMatchObject({ ok: false, reason: 'no_keychain' })

@@ -117,7 +117,7 @@ describe('a session that machines share', () => {
     ['is lost', ['lost', 'lost', 'pass']],
     ['is applied without an answer', ['unanswered', 'pass']],
     ['is lost and the second is applied without an answer', ['lost', 'unanswered', 'lost', 'pass']],
-  ])('a renewal writes its marker and its outcome to etcd even if the first transaction %s', async (_what, all) => {
+  ])('a renewal writes marker and outcome even if the first transaction %s', async (_what, all) => {
     for (const before of [[], ['pass'] as const]) {
       const { a, etcd, service, renew } = await pair()
       etcd.fate = fates(...before, ...all)
@@ -202,7 +202,7 @@ describe('a session that machines share', () => {
     ['refused', 'invalid_request'],
     ['unreachable', 'unreachable'],
     ['busy', undefined],
-  ])('a renewal that is %s sends the token unused, and leaves no marker', async (fate, code) => {
+  ])('a renewal whose token stays unused (service: %s) leaves no marker in etcd', async (fate, code) => {
     const { a, b, service, renew } = await pair()
     let times = 0
     service.fate = () => (code !== undefined || ++times === 1 ? fate : 'tokens')

@@ -120,7 +120,7 @@ describe.runIf(needs('posix')).each(Object.keys(USERS))('damage to the %s', (wha
   const { words, code, goesOn } = USERS[what] ?? { words: [], code: 0 }
 
   test.each(Object.keys(DAMAGE))(
-    `if the ${what} is damaged (%s), the command names the file, and keeps it`,
+    `if the ${what} is damaged (%s), a command names the file on stderr, and leaves it unchanged`,
     async (damage) => {
       const { client, files } = await clientWithFiles()
       const path = files[what] ?? ''
@@ -137,7 +137,7 @@ describe.runIf(needs('posix')).each(Object.keys(USERS))('damage to the %s', (wha
     },
   )
 
-  test(`a ${what} that is a symbolic link is ${what === 'configuration' ? 'followed' : 'refused'}`, async () => {
+  test(`a symbolic link in place of the ${what} is ${what === 'configuration' ? 'followed' : 'refused'}`, async () => {
     const { client, files } = await clientWithFiles()
     const path = files[what] ?? ''
     const elsewhere = join(client.context.directories.config, '..', 'elsewhere.json')
@@ -155,7 +155,7 @@ describe.runIf(needs('posix')).each(Object.keys(USERS))('damage to the %s', (wha
     expect(lstatSync(path).isSymbolicLink()).toBe(isFollowed || what === 'ledger entry')
   })
 
-  test(`a ${what} that is a directory, or belongs to another user, is refused`, async () => {
+  test(`a directory or another user's file in place of the ${what} is refused`, async () => {
     const { client, files } = await clientWithFiles()
     const path = files[what] ?? ''
     const text = readFileSync(path)
@@ -179,7 +179,7 @@ describe.runIf(needs('posix'))('a directory', () => {
   test.each([
     ['is a dangling link', (path: string) => symlinkSync(join(path, '..', 'nowhere'), path)],
     ['is a file', (path: string) => writeFileSync(path, '')],
-  ])('a configuration or state directory that %s is refused, and the error names the path', async (_what, plant) => {
+  ])('the error for a config or state directory that %s names the path', async (_what, plant) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     for (const which of ['config', 'state'] as const) {
       const client = createClient(sandbox)

@@ -177,7 +177,7 @@ test('the tests with hostile text cover every command', () => {
   expect(names.filter((name) => !attacked.some((line) => line.startsWith(name)))).toEqual([])
 })
 
-test.each(COMMANDS)('hostile text from the service never begins a line on stderr of %s', async (_name, line, which) => {
+test.each(COMMANDS)('hostile text never begins a line on stderr of %s', async (_name, line, which) => {
   for (const evil of BEGINNINGS) {
     const refusal = jsonResponse(422, { name: evil, message: evil })
     for (const answer of [jsonResponse(200, poisoned(evil)[which]), refusal]) {
@@ -204,7 +204,7 @@ test.each(COMMANDS)(
   },
 )
 
-test.each(['zone', 'value', 'table'])('hostile text from the service is harmless in claims record --format %s', async (format) => {
+test.each(['zone', 'value', 'table'])('hostile text is harmless in claims record as %s', async (format) => {
   const { claim } = poisoned(EVIL)
   const record = { type: 'TXT', name: 'app.example.com', value: `prefix=${EVIL}`, ttl: EVIL }
   for (const name of [record.name, `${EVIL}.example.com`]) {

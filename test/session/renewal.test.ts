@@ -127,7 +127,7 @@ describe('a refresh', () => {
     ['status 500', INTERRUPTED, INTERRUPTED, 1, [() => textResponse(500, '')]],
     ['a connection reset', INTERRUPTED, INTERRUPTED, 1, [() => 'reset']],
     ['two refused connections, then tokens', 'ok', 'ok', 1, [refuseConnection, refuseConnection]],
-    ['three refused connections', 'unreachable 7', 'ok', 1, Array.from({ length: 3 }, () => refuseConnection)],
+    ['three refused connections', 'unreachable 7', 'ok', 1, Array(3).fill(refuseConnection)],
   ])(
     'a refresh answered with %s ends with %s, and the next command with %s',
     async (_what, end, next, sent, answers) => {
@@ -225,8 +225,8 @@ describe('a token whose last use has no known outcome', () => {
       'session_over 4',
       'session_over 4',
     ],
-    ['that is refused leaves the outcome unknown', () => oauthError(401, 'invalid_client'), INTERRUPTED, INTERRUPTED],
-    ['whose connection is reset leaves the outcome unknown', () => 'reset', INTERRUPTED, INTERRUPTED],
+    ['that is refused stays interrupted', () => oauthError(401, 'invalid_client'), INTERRUPTED, INTERRUPTED],
+    ['whose connection is reset stays interrupted', () => 'reset', INTERRUPTED, INTERRUPTED],
   ])('a retry of an interrupted renewal %s', async (_what, answer, end, next) => {
     const world = await signedIn([() => 'reset', answer])
     await endOf(() => getCredential(world.io))
@@ -349,13 +349,16 @@ describe('a session', () => {
   it.each([
     ['service', { baseUrl: 'http://127.0.0.1:9' }],
     ['client', { clientId: 'another' }],
-  ])('a refresh token is not sent if the settings name another %s than the session', async (_what, options) => {
-    const world = await signedIn([])
-    const io = createIo(world.context, await fakeSettings(world.context, options))
-    expect(await endOf(() => getCredential(io))).toBe('session_elsewhere 4')
-    expect(await endOf(() => renewCredential(io, { always: true }))).toBe('session_elsewhere 4')
-    expect(world.sent).toEqual([])
-  })
+  ])(
+    'a refresh token is not sent if the settings name another %s than the session',
+    async (_what, options) => {
+      const world = await signedIn([])
+      const io = createIo(world.context, await fakeSettings(world.context, options))
+      expect(await endOf(() => getCredential(io))).toBe('session_elsewhere 4')
+      expect(await endOf(() => renewCredential(io, { always: true }))).toBe('session_elsewhere 4')
+      expect(world.sent).toEqual([])
+    },
+  )
 })
 
 describe('waiting', () => {

@@ -234,15 +234,12 @@ describe('an unusable session file', () => {
     ['base URL', { baseUrl: 'nonsense' }, 'base_url_unusable 3'],
     ['client id', { clientId: 'client-ü' }, 'usage 2'],
     ['profile', { profile: 'wrok' }, 'usage 2'],
-  ])(
-    '`describeCredential` throws if the settings have an unusable %s',
-    async (_what, options, code) => {
-      const { context, io } = await machine()
-      await signInWith(io, tokens('1'), 'file')
-      const other = createIo(context, await fakeSettings(context, options))
-      expect(await codeOf(describeCredential(other))).toBe(code)
-    },
-  )
+  ])('`describeCredential` throws if the settings have an unusable %s', async (_what, options, code) => {
+    const { context, io } = await machine()
+    await signInWith(io, tokens('1'), 'file')
+    const other = createIo(context, await fakeSettings(context, options))
+    expect(await codeOf(describeCredential(other))).toBe(code)
+  })
 
   it('`describeCredential` reports an ended session with the reason of its end', async () => {
     const { io, files } = await machine()
