@@ -24,7 +24,6 @@ export interface LoginOptions {
   readonly authorizationEndpoint: string | undefined
 }
 
-/** Callbacks that inform the user while the sign-in waits. */
 export interface LoginReporter {
   /** Called with the URL of the authorization request once the callback server listens. */
   ready(url: string): Promise<void>

@@ -103,7 +103,6 @@ const MAX_LIFETIME_SECONDS = 366 * 24 * 3600
  */
 const MIN_TIMEOUT_MS = 30_000
 
-/** Returns the time limit of a token request in milliseconds: `--http-timeout`, but at least 30 seconds. */
 export function tokenRequestTimeoutMs(settings: Pick<Settings, 'httpTimeoutMs'>): number {
   return Math.max(settings.httpTimeoutMs, MIN_TIMEOUT_MS)
 }

@@ -31,7 +31,6 @@ export interface RequestOptions {
   readonly timeoutMs?: number
 }
 
-/** Provides and renews the credential of a profile. */
 export interface CredentialProvider {
   /** Returns the credential for a request, after renewing an expired one. @throws CliError exit 4 if there is none */
   credential(): Promise<Credential>
@@ -147,7 +146,6 @@ export function createServiceClient(io: Io, credentials: CredentialProvider): Se
   }
 }
 
-/** A request before base URL and credential are added. */
 interface ServiceRequest {
   readonly method: HttpRequest['method']
   readonly path: string

@@ -18,7 +18,7 @@ import {
 
 type Answer = HttpResponse | TransportError | (() => HttpResponse)
 
-/** A client with these responses in turn; the last one repeats. */
+/** Creates a client that gets these responses in turn, repeating the last. */
 async function clientWith(
   answers: readonly Answer[],
   options: {
@@ -573,7 +573,7 @@ describe('a response', () => {
   })
 })
 
-/** Like `clientWith`, but all calls share one context and its directory, so that many runs are fast. */
+/** Client and context that all calls of `answering` share, so that many runs are fast. */
 let shared: Awaited<ReturnType<typeof clientWith>> | undefined
 let respond: () => HttpResponse = ok
 async function answering(next: () => HttpResponse) {

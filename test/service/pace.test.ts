@@ -12,7 +12,10 @@ const REQUEST: HttpRequest = {
 }
 const START = Date.parse('2026-11-20T12:00:00Z')
 
-/** A service with a round trip of 20 ms; `answer` gets the time and the number of the request. */
+/**
+ * Creates a paced transport to a service with a round trip of 20 ms; `answer` gets the time in milliseconds and the request's
+ * number.
+ */
 function service(answer: (now: number, count: number) => HttpResponse) {
   const virtual = createVirtualClock()
   const clock = { ...virtual, now: () => START + virtual.now() }

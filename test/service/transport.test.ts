@@ -31,7 +31,7 @@ async function start(server: Server): Promise<URL> {
 }
 
 const listen = (listener: RequestListener) => start(createServer(listener))
-/** Starts a server that need not speak HTTP. */
+/** Starts a TCP server whose `connection` callback can send anything. */
 const listenRaw = (connection: (socket: Socket) => void) => start(createTcpServer(connection))
 
 function transport(proxies: ProxySettings = {}) {
@@ -108,7 +108,7 @@ describe('an exchange', () => {
     })
     const http = transport()
     const response = await http.send(get(url))
-    // Half of another response arrives before this one is read and the connection is released.
+    // Half of another response arrives before the first response is read and its connection is released.
     const gone = new Promise((resolve) => sockets[0]?.once('close', resolve))
     sockets[0]?.write('HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\nun')
     await gone
@@ -320,7 +320,7 @@ describe('a process suspended beyond its time limit', () => {
     let response = Promise.reject<HttpResponse>(new Error('not sent'))
     response.catch(() => {})
     await new Promise<void>((resolve) => {
-      // The request is written as soon as this returns.
+      // The request is written when this callback returns, before `setImmediate` runs.
       const beforeSend = () => void setImmediate(resolve)
       response = http.send(get(url, { timeoutMs, beforeSend, ...more }))
     })
@@ -395,7 +395,7 @@ describe('beforeSend', () => {
     const http = transport()
     const beforeSend = () => void events.push('before')
     expect(text(await http.send(get(url, { method: 'POST', body: 'x', beforeSend })))).toBe('ok')
-    // The server may notice the connection a moment later.
+    // Sort, because the server may notice the connection only after `beforeSend` is called.
     expect(events.toSorted()).toEqual(['POST / HTTP/1.1', 'before', 'connected'])
     expect(events.at(-1)).toBe('POST / HTTP/1.1')
   })
@@ -480,7 +480,7 @@ describe('closing', () => {
     const http = transport()
     const waiting = failureOf(http.send(get(url)))
     await arrived
-    // This request isn't connected yet.
+    // This request has no connection yet when the transport closes.
     const begun = failureOf(http.send(get(new URL('/late', url))))
     await http.close()
     expect(await waiting).toMatchObject({ kind: 'aborted', sent: 'maybe' })
@@ -516,7 +516,10 @@ describe('NO_PROXY', () => {
 })
 
 describe('a proxy', () => {
-  /** A proxy that opens tunnels (RFC 9110 section 9.3.6), all to loopback, and records their targets. */
+  /**
+   * Starts a proxy that records the targets of tunnels (RFC 9110 section 9.3.6) and opens them to loopback, or sends `answer`
+   * instead.
+   */
   async function proxyServer(answer?: string) {
     const tunnels: string[] = []
     const credentials: { authorization?: string; 'proxy-authorization'?: string }[] = []
