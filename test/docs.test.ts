@@ -193,7 +193,7 @@ describe.runIf(needs('bash', 'dash', 'script', 'curl', 'jq'))('the command block
 
   for (const { page, blocks } of pages) {
     for (const { line, skip } of blocks.filter((block) => block.skip !== undefined)) {
-      // Each skipped block is a test, so that the report names it.
+      // Make each skipped block a test, so that the test report lists it with its reason.
       test(`the command block at ${page}:${line} is not run: ${skip}`, () => expect(skip).toMatch(/\w+ \w+/))
     }
   }

@@ -22,7 +22,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { needs } from './requirements.ts'
 import { createProcessSession } from './session/processes.ts'
 
-/** Directory of the built program. */
+/** Directory with bin/mailclaim.js and dist/. */
 const root = fileURLToPath(new URL('..', import.meta.url))
 let directory = ''
 
@@ -39,7 +39,10 @@ function start(words: readonly string[], env: Record<string, string> = {}, progr
 }
 
 describe('a start', () => {
-  /** Runs the program, and returns the bytes of its loaded files, its modules of Node, and the number of `Intl` objects. */
+  /**
+   * Runs mailclaim, and returns the bytes of the files that it loaded, the modules of Node, and how many `Intl` objects it
+   * created.
+   */
   function loaded(
     words: readonly string[],
     stdin: 'ignore' | 'pipe' = 'ignore',
@@ -106,7 +109,7 @@ describe.runIf(needs('posix'))('the compile cache', () => {
   const ours = process.getuid?.() ?? -1
   const NOBODY = 65534
 
-  /** Returns the compile cache directory that the shim chooses on a Node with a compile cache. */
+  /** Returns the compile cache directory that bin/mailclaim.js chooses, on a version of Node that has a compile cache. */
   function compileCache(env: Record<string, string>, user = ours): string | undefined {
     let chosen: string | undefined
     const shim = readFileSync(join(root, 'bin/mailclaim.js'), 'utf8')
@@ -187,7 +190,7 @@ describe.runIf(needs('posix'))('the compile cache', () => {
   })
 
   it("compiled code is not kept in another user's directories, and none are created there", () => {
-    // Simulates another user, or root with the environment of a user.
+    // Runs as another user, or as root with the environment of a user.
     const { home, chosen } = createCache()
     if (ours === 0) chownSync(home, NOBODY, NOBODY)
     expect(chosen(ours === 0 ? 0 : NOBODY)).toBeUndefined()
@@ -218,7 +221,7 @@ describe.runIf(needs('posix', 'python3'))('a terminal that hangs up', () => {
     ['login at a prompt', ['login'], 'service:'],
     ['sandbox while it serves requests', ['sandbox', '--port', '0'], 'http://'],
   ])('a terminal that hangs up ends mailclaim %s', (_what, words, shown) => {
-    // The Python script is the terminal, and closes it.
+    // The Python script plays the terminal: it closes the terminal once the text is shown, and prints mailclaim's exit code.
     const script = `
       import os, pty, sys
       child, terminal = pty.fork()
@@ -238,14 +241,14 @@ describe.runIf(needs('posix', 'python3'))('a terminal that hangs up', () => {
       timeout: 20_000,
     })
     expect(stderr).toBe('')
-    // The program sees SIGHUP or the end of its input first.
+    // mailclaim sees either SIGHUP or the end of its input first.
     expect(['130\n', '143\n']).toContain(stdout)
   })
 })
 
 describe.runIf(needs('posix'))('writing at once', () => {
   it.runIf(needs('python3'))('the program waits for a full non-blocking pipe and loses no output', () => {
-    // The Python script fills the pipe, starts the program, and then reads everything.
+    // The Python script fills a non-blocking pipe, starts mailclaim with the pipe as stdout, and reads only then.
     const script = `
       import fcntl, os, subprocess, sys, threading, time
       ours, theirs = os.pipe()

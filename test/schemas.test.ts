@@ -74,7 +74,7 @@ test('every error code is used in the source and listed by a command', async () 
   )
   const text = sources.map((file) => readFileSync(join('src', file), 'utf8')).join('\n')
   const uses = text.replace(/^export const ERRORS = .*?^}/ms, '')
-  // OAuth error names are keys of a table, and the code of a missing setting is its key with `_missing`.
+  // A code may occur without quotation marks: as a key of the table of OAuth errors, or as the setting before `_missing`.
   const unused = errors.filter(
     ({ code }: { code: string }) =>
       !new RegExp(`'${code}'|^  ${code}:|requireText\\('${code.replace('_missing', '')}'`, 'm').test(uses),
@@ -85,11 +85,12 @@ test('every error code is used in the source and listed by a command', async () 
 test('a command without an account exits 3 or 4 exactly if its definition requires an account', async () => {
   const { data } = await describedCommands()
   for (const { command, account, arguments: taken } of data) {
-    // The sandbox would keep running, doctor reports a missing account, and `sometimes` depends on the arguments.
+    // Skip `sandbox`, which would keep running, `doctor`, which reports a missing account, and commands whose need depends on
+    // arguments.
     if (account === 'sometimes' || /sandbox|doctor/.test(command)) continue
     const words = [...command.split(' '), ...taken.map(() => 'example.com')]
     const allowed = account === 'none' ? [0, 2, 5] : [3, 4, 5]
-    // Without a terminal, `login` ends before it looks for an account, unless it is told to open no browser.
+    // Without a terminal, `login` refuses to open a browser before it looks for an account.
     if (command === 'login') words.push('--no-browser')
     expect(allowed, words.join(' ')).toContain(await run(words, createFakeContext()))
   }

@@ -10,7 +10,7 @@ import {
   withEffects,
 } from '../session/sandbox-session.ts'
 
-/** Runs the program in a world, and returns its exit code and output. */
+/** Runs mailclaim in a world, and returns its exit code and output. */
 async function mailclaim(world: SandboxSession, ...words: string[]) {
   const { stdout, stderr } = world.context
   const before = { stdout: stdout.text.length, stderr: stderr.text.length }

@@ -6,7 +6,7 @@ import type { Progress } from '../../src/terminal/progress.ts'
 import { claimOf, createWorld, errorOf, GONE, jsonLines, VALUE, type WorldOptions } from '../claims/world.ts'
 import { createFakeContext, fakeSettings, jsonResponse } from '../fake-context.ts'
 
-/** Creates a service that creates the claim d1, and returns it with the fields of `later` at the current second. */
+/** Creates a service with the claim d1. @param later fields of the claim that differ at a given second */
 function service(later: (second: number) => object = () => ({})) {
   const state = { status: 'pending', creations: 0, verifications: 0 }
   const options = (second: () => number): WorldOptions => ({
@@ -121,7 +121,7 @@ test.each([
   await over.run('claim', 'example.com', '--timeout', '1')
   isOver = true
   over.asked.length = 0
-  // claim --all creates no claim.
+  // `claim --all` only continues known claims.
   const all = await over.run('claim', '--all', '--timeout', '1')
   expect([all.code, over.asked], all.stderr).toEqual([end === 'gone' ? 5 : 9, ['GET /domains/d1/claim']])
   expect(all.stderr).not.toContain('claim_unknown')

@@ -8,7 +8,12 @@ import { run } from '../run.ts'
 const DOMAINS = Array.from({ length: 40 }, (_, index) => `d${index}.example.com`)
 const WARNING = 'warning: the output has no reader left; the work continues without it\n'
 
-/** Creates a machine whose stdout is closed after the first write, as by `head -1`, and the list of created claims. */
+/**
+ * Creates a machine whose stdout is closed after the first write, as by `head -1`. `created` collects the names of created
+ * claims.
+ *
+ * @param failing name for which the service refuses a claim
+ */
 function createWorld(failing?: string) {
   const created: string[] = []
   const clock = createFakeClock()

@@ -185,9 +185,9 @@ test.each([
 
 test('concurrent changes of the configuration file are all kept', async () => {
   const fake = createFakeContext()
-  // The sleeps of all writers together would move the fake clock beyond the deadline.
+  // Stop the fake clock: the sleeps of all writers together would pass the deadline of the lock.
   const context = { ...fake, clock: { ...fake.clock, monotonic: () => 0 } }
-  // The lock belongs to the open file description, so it excludes writers of the same process too.
+  // The kernel lock belongs to the open file description, so writers in one process exclude each other too.
   await Promise.all(
     Array.from({ length: 25 }, (_, at) =>
       updateConfig(context, (config) => {

@@ -25,7 +25,7 @@ import { run } from '../run.ts'
 const NOW = 'Fri, 20 Nov 2026 12:00:00 GMT'
 const READY = { settings: { base_url: 'https://api.example.com' }, apiKey: 'key-that-nobody-may-see' }
 
-/** Returns the record of the root or of com that answers a query. */
+/** Returns the answer to a query of `doctor`: the NS record of com, or the SOA record of the root zone. */
 const recordOf = ({ questions: [question] = [] }: packet.Packet): packet.Answer =>
   question?.type === 'NS'
     ? { name: question.name, type: 'NS', data: 'a.gtld-servers.net' }
@@ -67,7 +67,7 @@ function createSetup(options: FakeContextOptions = {}, clock: Partial<Clock> = {
     mkdirSync(directory, { recursive: true, mode: 0o700 })
     chmodSync(directory, 0o700)
   }
-  // Time stands still: no check is too slow.
+  // Let sleeps never end, so that no check reaches its time limit.
   const sleep: Clock['sleep'] = (_ms, signal) =>
     new Promise((_resolve, reject) => {
       signal?.addEventListener('abort', () => reject(signal.reason))
@@ -145,7 +145,7 @@ test('the report of doctor fits a terminal of 60 columns', async () => {
   expect(context.stdout.text).toMatch(/^ {20}→ set the clock/m)
 })
 
-/** Options that differ from a working setup, and further arguments of doctor. */
+/** A setup as options that differ from a working one, and further arguments of `doctor`. */
 interface Setup extends FakeContextOptions {
   readonly words?: readonly string[]
 }

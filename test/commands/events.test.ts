@@ -19,7 +19,7 @@ async function definedFor(command: string) {
   return Object.keys((await found?.leaf.load())?.events ?? {})
 }
 
-/** Parses the events in these outputs, and checks what holds for every event. */
+/** Parses the events in these outputs. Checks that each has a time and only known keys, and differs from the event before it. */
 function sent(...outputs: readonly string[]): Event[] {
   return outputs.flatMap((text) => {
     const events = text
@@ -40,7 +40,7 @@ function sent(...outputs: readonly string[]): Event[] {
 
 const namesOf = (events: readonly Event[]) => [...new Set(events.map(({ event }) => event))].sort()
 
-/** Creates a sandbox that decides quickly, and a client with its API key. */
+/** Creates a sandbox that decides claims within 50 ms, and a client with its API key. */
 async function world() {
   const sandbox = await sandboxForTest({ stepSeconds: 0.05, autoApprove: true })
   const publish = (domain: string) => control(sandbox, 'POST', `claims/${domain}/publish`, {})
@@ -65,7 +65,7 @@ it('claim --format jsonl prints exactly the documented events', async () => {
   outputs.push(await outputOf(client, 'claim', 'usual.example.com'))
   await client.run(['claims', 'create', 'failed.example.com'])
   await publish('failed.example.com')
-  // No resolver answers at this address: the program warns and continues.
+  // No resolver answers at this address: `claim` warns and continues.
   outputs.push(await outputOf(client, 'claim', 'failed.example.com', '--resolver', '127.0.0.1:1'))
   outputs.push(await outputOf(client, 'claim', 'published.example.com', '--publish', 'hook'))
   const events = sent(...outputs)

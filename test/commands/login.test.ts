@@ -55,13 +55,13 @@ function contextWith(
   } as FakeContext
 }
 
-/** Starts the command with these options, and with settings from them by default. */
+/** Runs `login` with these options. @param given settings; default: from the options */
 async function start(context: FakeContext, options: Options, given?: Settings): Promise<void> {
   const settings = given ?? (await fakeSettings(context, options))
   await command.run({ arguments: [], options }, createIo(context, settings))
 }
 
-/** Runs the command and plays the browser as soon as the address is printed. */
+/** Runs `login`, and requests the redirect URI as the browser does after the approval. */
 async function signIn(context: FakeContext, options: Options = { store: 'file' }, given?: Settings) {
   const ended = start(context, options, given)
   ended.catch(() => {})
@@ -243,7 +243,7 @@ describe('login', () => {
   })
 
   describe('on a machine without a keychain', () => {
-    /** Creates a context without a chosen store, and the questions that were asked. */
+    /** Creates a context in which the keychain fails and no store is chosen; `questions` collects the prompts. */
     async function without(trouble: string, options: FakeContextOptions, answer?: boolean) {
       const questions: { message: string; default: boolean }[] = []
       const context = contextWith({
@@ -342,7 +342,7 @@ describe('login', () => {
   })
 
   describe('at a service whose issuer is not its base URL', () => {
-    /** Creates a server under two names: its issuer has the IP address, its base URL the host name. */
+    /** Creates a sandbox with two names: the IP address in its issuer, `localhost` in its base URL. */
     async function twoNames() {
       const sandbox = await sandboxForTest({ autoApprove: true })
       const baseUrl = sandbox.baseUrl.replace('127.0.0.1', 'localhost')
@@ -397,7 +397,7 @@ describe('login', () => {
   })
 
   describe('--with-api-key', () => {
-    /** Logs in with an API key from a pipe, at a service that answers with this status. */
+    /** Runs `login --with-api-key` with a key from a pipe, at a service that responds with this status. */
     async function pipeKey(status: number) {
       const context = createFakeContext({
         respond: () => jsonResponse(status, { message: 'no', name: 'said_no' }),

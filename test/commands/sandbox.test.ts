@@ -6,7 +6,7 @@ import { run } from '../run.ts'
 
 type Options = Parameters<typeof command.run>[0]['options']
 
-/** Starts the command, and waits for its first output. */
+/** Starts `sandbox`, and waits for its first output. */
 async function start(context: FakeContext, options: Options = {}, json = false) {
   const settings = await fakeSettings(context, json ? { json: true } : {})
   let failed: unknown

@@ -8,7 +8,7 @@ const OTHERS = {
   'another id': { domain_id: 'd2' },
 } as const
 
-/** Commands that request the claim of example.com, or the known claim d1. */
+/** Commands that request the claim of example.com, also by its id d1. */
 const ASKING = [
   'claim example.com --timeout 5',
   'claims create example.com',
@@ -25,7 +25,7 @@ describe.each(Object.entries(OTHERS))('a claim of %s', (_what, other) => {
     let isKnown = false
     const world = createWorld({ respond: () => (isKnown ? claimOf(other) : claimOf()) })
     const knows = !line.includes('create') && line !== 'claims get d1'
-    // If this machine knows no name, the name in the answer counts.
+    // If the ledger has no name for the id, the name in the response is accepted.
     if (knows || !('name' in other)) await world.run('claims', 'get', 'd1')
     if (line.includes('create') && !('name' in other)) return
     isKnown = true
@@ -47,7 +47,7 @@ test('a response about another domain ends claim, claims watch and claims verify
     'claims watch example.com',
     'claim example.com',
     'claims verify example.com --no-check --wait',
-    // For an unknown id, the name in the first answer counts.
+    // For an id that isn't in the ledger, the name in the first response is accepted.
     'claims watch d1',
     'claims verify d1 --no-check --wait',
   ]) {

@@ -6,7 +6,7 @@ import { claimOf, createWorld, errorOf, jsonLines, VALUE, type WorldOptions } fr
 import { createFakeOutput, jsonResponse } from '../../fake-context.ts'
 import { run } from '../../run.ts'
 
-/** Creates a machine that has read the claim of example.com from the service two minutes ago. */
+/** Creates a machine whose ledger has the claim of example.com, read from the service two minutes ago. */
 async function knowing(options: WorldOptions = {}) {
   let isLater = false
   const { respond = () => claimOf() } = options
@@ -46,7 +46,10 @@ test.each([
   expect(JSON.parse(ended.stdout)).toMatchObject({ claim: { status } })
 })
 
-/** Ends of a claim without success, as the service sends them: the last one is a status that no version of this program knows. */
+/**
+ * Ends of a claim without success, as the service sends them. No version of mailclaim knows the status `withdrawn`; a pending
+ * claim has ended once `expires_at` has passed.
+ */
 const NEGATIVE_ENDS = [
   { status: 'expired' },
   { status: 'failed', failure_reason: 'no_record' },
