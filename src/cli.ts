@@ -25,7 +25,7 @@ export async function run(argv: readonly string[], context: Context): Promise<Ex
     // otherwise a loop in a shell script would continue after Ctrl-C.
     return code === Exit.done && signal.aborted ? await printError(signal.reason, argv, context) : code
   } catch (error) {
-    // A terminal that hangs up sends SIGHUP and also makes writes fail: report the signal (exit 143), which is the cause.
+    // A terminal that hangs up sends SIGHUP and also makes writes fail: report the signal, which is the cause.
     const isLost = signal.aborted && error instanceof CliError && error.code === 'output_failed'
     return printError(isLost ? signal.reason : error, argv, context)
   }

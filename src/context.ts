@@ -122,7 +122,7 @@ export interface HttpRequest {
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string
-  /** Time limit of the complete exchange, response body included, in milliseconds. */
+  /** Milliseconds for the complete exchange, response body included; with `beforeSend`, the time starts over at the call. */
   readonly timeoutMs: number
   readonly signal?: AbortSignal
   /**
@@ -244,7 +244,6 @@ export class DnsTransportError extends Error {
 /** A command of the user to run in a shell, such as the `--publish` command that adds the DNS record. */
 export interface ShellCommand {
   readonly command: string
-  /** Environment variables to add. */
   readonly variables: Readonly<Record<string, string>>
   /** Time limit in milliseconds, after which the command and its child processes are killed. */
   readonly timeoutMs: number
@@ -295,6 +294,7 @@ export type KeychainResult =
   | { readonly ok: true; readonly value: string | boolean | null }
   | {
       readonly ok: false
+      /** `no_addon`: none for this platform; `no_module`: the addon doesn't load; `no_keychain`: no Secret Service on D-Bus. */
       readonly reason: 'no_addon' | 'no_module' | 'no_keychain' | 'locked' | 'timeout' | 'refused' | 'crashed'
       readonly detail: string
     }

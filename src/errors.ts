@@ -111,7 +111,7 @@ export interface CliErrorOptions {
   hint?: string | undefined
   /** HTTP status of the response that caused this error. */
   status?: number | undefined
-  /** Delay before another attempt as the service asked for it (`Retry-After`), in milliseconds. */
+  /** Milliseconds to wait before another attempt, as the service asks in `Retry-After`. */
   retryAfterMs?: number | undefined
   /** Whether to suppress the message, because the user ended the command as instructed: Ctrl-C in `sandbox`. */
   silent?: boolean

@@ -41,7 +41,6 @@ export function stepTimeoutMs({ remainingMs }: Deadline): number {
   return Math.max(MIN_STEP_TIMEOUT_MS, remainingMs())
 }
 
-/** Parameters of exponential backoff between attempts. */
 export interface BackoffOptions {
   /** Delay after the first attempt in milliseconds, before jitter. */
   readonly first: number

@@ -14,7 +14,6 @@ declare module 'undici/lib/dispatcher/proxy-agent.js' {
 }
 declare module 'undici/lib/api/api-connect.js' {
   import type { Dispatcher } from 'undici'
-  /** The `connect` method of a dispatcher. */
   export default function connect(
     this: Dispatcher,
     options: Dispatcher.ConnectOptions,

@@ -46,7 +46,6 @@ export type GlobalOptions = OptionValues<readonly GlobalOption[]> & {
     | readonly string[]
 }
 
-/** Unparsed value of a setting, and where the value comes from. */
 export interface UnparsedSetting {
   readonly value: string
   readonly source: 'flag' | 'environment' | 'profile' | 'default'
@@ -199,7 +198,6 @@ export function usesSharedStore({ chosen }: Pick<Settings, 'chosen'>): boolean {
   return chosen.store?.value === 'etcd'
 }
 
-/** Whether the output format is `json` or `jsonl`. */
 export function isJsonFormat({ format }: Pick<Settings, 'format'>): boolean {
   return format === 'json' || format === 'jsonl'
 }

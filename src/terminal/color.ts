@@ -35,7 +35,7 @@ function paletteOf(paint: (style: (typeof STYLES)[keyof typeof STYLES]) => Paint
 
 export const PLAIN_PALETTE: Palette = paletteOf(() => (text) => text)
 
-/** Creates a palette. Loads chalk only if color is on. */
+/** Creates a palette. Loads chalk only for a colored palette, because loading it delays a start. */
 export async function createPalette(isColored: boolean): Promise<Palette> {
   if (!isColored) return PLAIN_PALETTE
   const { Chalk } = await import('chalk')

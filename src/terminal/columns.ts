@@ -28,7 +28,7 @@ export interface Column {
   readonly value?: (item: Item, now: number) => unknown
   /** Formats the value for people; undefined to show the plain value. */
   readonly text?: (value: unknown, context: RenderContext, item: Item) => string | undefined
-  /** Returns the color of the cell; undefined for none. */
+  /** Returns the function that colors the cell; undefined for no color. */
   readonly paint?: (
     value: unknown,
     context: RenderContext,
@@ -126,7 +126,6 @@ export function paintOf(column: Column, item: Item, context: RenderContext) {
   return column.paint?.(columnValue(column, item, context.now), context, item) ?? ((text: string) => text)
 }
 
-/** Returns a column's heading for people. */
 export function titleOf(column: Column): string {
   if (column.title !== undefined) return column.title
   const words = sanitizeLine(column.field.replaceAll(/[._]/g, ' '))

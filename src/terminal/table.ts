@@ -17,7 +17,6 @@ interface Lane {
   longest: number
   /** Width of the widest word of a text column, heading included; 0 for other columns. */
   longestWord: number
-  /** Whether any cell of the column has a value. */
   isFilled: boolean
   /** Assigned width; 0 if the column is left out. */
   width: number
