@@ -107,7 +107,7 @@ describe('sendQuery', () => {
     ['unreachable', 'unreachable'],
     ['not_checked', 'not_checked'],
     ['silent', 'timeout'],
-  ] as const)('a DNS query that fails as %s over UDP and TCP has the result %s', async (behavior, kind) => {
+  ] as const)('if UDP and TCP are both %s, a DNS query has the result %s', async (behavior, kind) => {
     expect((await asking(() => behavior)).reply.kind).toBe(kind)
   })
 
@@ -125,7 +125,7 @@ describe('sendQuery', () => {
 
   const HTTPS = new URL('https://dns.example/dns-query')
   test.each<[string, Resolver, (asked: Asked) => FakeReply, readonly string[]]>([
-    ['over HTTPS with id 0 for a URL', HTTPS, ({ id }) => (id === 0 ? answer : 'silent'), ['https 1232']],
+    ['over HTTPS, with id 0, to a URL', HTTPS, ({ id }) => (id === 0 ? answer : 'silent'), ['https 1232']],
     [
       'over HTTPS too if the resolver has an HTTPS URL and UDP brings no response',
       { ...SERVER, https: HTTPS },
