@@ -280,7 +280,10 @@ function createReporter(work: BatchCommand, badLines: number, io: Io) {
         return rows.page({ items: [{ ...item, ...error?.toJSON() }] })
       })
     },
-    /** Prints the summary. @returns the number of domains that ended, and an error with the most severe exit code if one failed */
+    /**
+     * Prints the summary. @returns the number of domains with a result, and an error with the most severe exit code if a domain
+     * failed or a line of the list can't be used
+     */
     async end() {
       await io.progress.end()
       if (!isText) await rows.end(false)

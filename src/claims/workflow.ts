@@ -123,7 +123,10 @@ export async function* runClaim(request: ClaimRequest, setup: Omit<ClaimWork, 'k
 
 const needsRecord = (claim: DomainClaim, { clock }: Io): boolean => judgeClaim(claim, clock.now()).needsRecord
 
-/** Resumes the newest known claim of the domain, or starts a new claim. @throws CliError as `runClaim` */
+/**
+ * Resumes the newest known claim of the domain. Starts a new claim if there is none, if it expired, ended or is gone from the
+ * service, or if the request names another region. @throws CliError as `runClaim`
+ */
 async function* createOrResume(
   request: ClaimRequest,
   { resumeOnly, deadline }: ClaimOptions,
