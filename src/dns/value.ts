@@ -187,8 +187,8 @@ export function looksLikeToken(value: string): boolean {
 }
 
 /**
- * Returns the fault of a verification value that is evident without an expected value. Undefined if there is none, or if the value
- * doesn't look like a verification value.
+ * Returns the fault of a verification value that is evident without an expected value. Undefined without such a fault, and for a
+ * value that doesn't look like a verification value.
  */
 export function findFormatFault(value: string): 'quoted' | 'whitespace' | undefined {
   if (!looksLikeToken(value)) return undefined

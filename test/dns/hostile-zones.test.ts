@@ -17,7 +17,7 @@ const ZONES = [
   },
 ]
 
-/** Checks a name within the limits; `evil` answers for all servers but the resolver and the registry. */
+/** Checks a name, and asserts the limits; `evil` answers for all servers but the resolver and the registry. */
 async function checkHostile(evil: (asked: Asked) => FakeReply | undefined, name = 'app.evil.com') {
   const isOurs = (server: string) => server === RESOLVER || server === '192.0.2.1'
   const checked = await timedCheck(

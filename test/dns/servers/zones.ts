@@ -41,7 +41,7 @@ export const ZONES: readonly TestZone[] = [
 
   onBoth('soamin.test', 'www A 192.0.2.1', { minimum: 120 }),
   onBoth('wild.test', '* TXT "v=spf1 -all"'),
-  // The wildcard doesn't match a.b, which exists, but all names below a.b are wrong places that it does match.
+  // The wildcard doesn't match a.b, which exists, but it matches the wrong names at which the check looks for the record.
   onBoth('wildhigh.test', `* TXT "${EXPECTED}"\na.b A 192.0.2.1`),
   onBoth('dangling.test', 'app CNAME gone'),
 
