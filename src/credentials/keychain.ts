@@ -2,7 +2,6 @@ import type { Context, KeychainRequest, KeychainResult } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { addProfileFlag } from '../settings/profiles.ts'
 
-/** Service name of the program's keychain items. */
 const SERVICE = 'mailclaim'
 
 /** Maximum milliseconds of a keychain call if no user is at a terminal: enough for a slow D-Bus. */

@@ -11,10 +11,10 @@ import { findNewestToken, readKeychainItem } from './secret.ts'
 import { isFresh, type ProfileFiles, profileFiles, requireSameService, type Session } from './session-file.ts'
 
 /**
- * Reason why no credential can be used. `interrupted`: the refresh token may have been sent. `ended`: by the service, or by a
- * sign-out in etcd. `elsewhere`: the session belongs to another profile, service or client. `unusable`: the session file or the
- * key in the environment is invalid. `store_unavailable`: the keychain or etcd didn't return the secret, or returned an older
- * one.
+ * Reason why no credential can be used. `none`: there is none. `interrupted`: the refresh token may have been sent. `ended`:
+ * the session has ended, by the service or by a sign-out in etcd. `elsewhere`: the session belongs to another profile, service
+ * or client. `unusable`: the session file or the key in the environment is invalid. `store_unavailable`: the keychain or etcd
+ * didn't return the secret, or returned an older one.
  */
 type CredentialTrouble = 'none' | 'interrupted' | 'ended' | 'elsewhere' | 'unusable' | 'store_unavailable'
 

@@ -75,7 +75,11 @@ export function reserveFile(
   }
   const reservation = {
     path,
-    /** Writes a text and flushes the file; on an error, once more. @throws the system error of the second attempt */
+    /**
+     * Writes a text over the reserved space and flushes the file; after an error, once more.
+     *
+     * @throws the system error of the second attempt
+     */
     fill(text: string) {
       try {
         put(text)

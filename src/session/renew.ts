@@ -72,7 +72,7 @@ const RETRY_LIMIT_MS = 30_000
 const STORE_LIMIT_MS = 15_000
 /** Maximum number of requests of a renewal to a service that can't be reached. */
 const MAX_CONNECT_TRIES = 3
-/** Maximum number of passes in which a renewal finds its session changed; the last of them ends the renewal. */
+/** Number of passes with a changed session after which a renewal gives up with `session_busy`. */
 const MAX_CHANGES = 10
 
 /**
@@ -126,8 +126,9 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
   const { value, generation, interruption } = findNewestToken(files, session, reading)
   if (interruption !== undefined && !options.retryInterrupted) throw interruption
   const name = noteFileName({ id, generation })
-  // A note file shorter than its reserved space proves that its token wasn't sent, so a retry replaces the file. A plain
-  // renewal has thrown above: if the lock file was deleted, another process may be about to send the token.
+  // A note file shorter than its reserved space proves that its token wasn't sent, so a retry replaces the file. Without
+  // `--retry-interrupted`, this line isn't reached: another process may be about to send the token, if the lock file was
+  // deleted.
   const isUnsent = interruption !== undefined && readNoteFile(files, name) === 'unsent'
   if (isUnsent) removeFileDurably(join(files.directory, name), files.disk)
   const isNoted = interruption !== undefined && !isUnsent
@@ -155,7 +156,7 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
     if (sent.kind === 'unused') {
       if (sent.reserved === undefined) return finishUnusedPass(sent)
       discardNote(files, sent.reserved, sent.error)
-      // The service refused this retry, but may have accepted the token before: its outcome stays unknown.
+      // The service refused the token now, but may have accepted it the first time: the outcome stays unknown.
       if (isNoted) throw refreshInterruptedError(profile, sent.error.message)
       return finishUnusedPass(sent)
     }
@@ -168,7 +169,7 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
         // Discard the response, since a sign-in has replaced the session or a sign-out has removed it: storing the
         // tokens would undo that.
         note.discard()
-        throw replacedSessionError(profile)
+        throw sessionReplacedError(profile)
       }
       if (current.generation > generation) return { kind: 'changed' }
     }
@@ -359,7 +360,12 @@ export async function reserveAndSendToken(
   return { ...outcome, reserved: made[0] }
 }
 
-/** Returns the result of a pass that left its refresh token unused. @throws CliError the reason, if another pass can't help */
+/**
+ * Returns the result of a pass that left its refresh token unused: `changed` if the session changed before sending, `retry`
+ * after a transient failure.
+ *
+ * @throws CliError the reason, if another pass can't help
+ */
 export function finishUnusedPass({ error, isTransient }: Unused): RenewalPassResult {
   if (error.code === 'session_busy') return { kind: 'changed' }
   if (!isTransient) throw error
@@ -391,7 +397,7 @@ export function finishRenewedPass({ access, why }: Success, { profile }: Session
 }
 
 /** Returns the error for a session that was replaced by a sign-in, or removed by a sign-out, during its renewal. */
-export function replacedSessionError(profile: string): CliError {
+export function sessionReplacedError(profile: string): CliError {
   const message = `profile ${profile} was signed in again, or out, while this command renewed its session`
   const hint = `to see the session: ${addProfileFlag('mailclaim auth status', profile)}`
   return new CliError('session_elsewhere', message, { hint })

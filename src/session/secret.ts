@@ -32,7 +32,6 @@ export function keychainAccount({ profile, directory }: ProfileFiles): string {
   return `${profile} ${createHash('sha256').update(state).digest('hex').slice(0, 12)}`
 }
 
-/** Result of reading a profile's keychain item. */
 interface ItemReply {
   /**
    * The item; undefined if the session's store isn't the keychain, the keychain failed, or it returned no item, as a locked

@@ -10,7 +10,7 @@ import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
 import { serviceMismatchError, signInHint } from './messages.ts'
 
-/** A sign-in, as `session.json` and etcd store it. */
+/** One sign-in of a profile, as stored in `session.json` and in etcd. */
 export interface Session {
   /**
    * `session`: OAuth tokens, which are renewed. `api_key`: a key from `login --with-api-key`, kept in `refreshToken` and
@@ -86,7 +86,7 @@ export function profileFiles(context: Pick<Context, 'directories'>, profile: str
 export type ProfileFiles = ReturnType<typeof profileFiles>
 
 /** Returns the store that holds the secret: the chosen one, or the file if the keychain refused the last secret. */
-export function effectiveStore({ store, refreshToken }: Session): StoreKind {
+export function findSecretStore({ store, refreshToken }: Session): StoreKind {
   return store === 'keychain' && refreshToken !== undefined ? 'file' : store
 }
 
@@ -122,7 +122,7 @@ export function requireSameService(
     throw serviceMismatchError('client', client, clientId, profile)
 }
 
-/** Requirements for an access token, and whether and how to renew. */
+/** Requirements for an access token, and how to renew if the stored one doesn't fulfill them. */
 export interface RenewOptions {
   /** Renews even if the stored access token is still valid. */
   readonly always?: boolean

@@ -12,7 +12,7 @@ import { sessionLockOptions } from './renew.ts'
 import { deleteKeychainItem, storeSession } from './secret.ts'
 import { findSession, type ProfileFiles, profileFiles, type Session } from './session-file.ts'
 
-/** Result of a login: the fields of the session to store, and its secrets. */
+/** Result of a login: the fields of the session to store, and the tokens or API key. */
 export interface LoginResult extends Pick<Session, 'kind' | 'service' | 'client' | 'scope' | 'resource'> {
   /** Refresh token, or the API key for `kind: 'api_key'`. */
   readonly secret: string

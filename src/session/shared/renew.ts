@@ -10,9 +10,9 @@ import {
   finishUnusedPass,
   type RenewalPass,
   type RenewalPassResult,
-  replacedSessionError,
   reserveAndSendToken,
   runRenewalPasses,
+  sessionReplacedError,
 } from '../renew.ts'
 import { findReusableToken, type RenewOptions, requireSameService, SESSION_BYTES } from '../session-file.ts'
 import { pendingFileName, type RenewalAttempt, removeCachedSession, writeCachedSession } from './local.ts'
@@ -127,7 +127,7 @@ async function runSharedPass(pass: RenewalPass, renewal: SharedRenewal): Promise
   }
   if (sent.kind === 'unused') {
     await storeOutcome(store, own, { session, marker: former }, sent.reserved)
-    // The service refused this retry, but may have accepted the token before: its outcome stays unknown.
+    // The service refused the token now, but may have accepted it the first time: the outcome stays unknown.
     if (sent.reserved !== undefined && former !== null)
       throw unknownOutcomeError(store, own.marker, sent.error.message)
     return finishUnusedPass(sent)
@@ -148,7 +148,7 @@ async function runSharedPass(pass: RenewalPass, renewal: SharedRenewal): Promise
     await io.warn(loss === undefined ? kept : `${loss.message}; ${loss.hint}`)
   } else if (!(stored.session.id === id && stored.session.generation > generation)) {
     // etcd holds no later generation of this sign-in: a sign-in or sign-out has replaced the session.
-    throw replacedSessionError(profile)
+    throw sessionReplacedError(profile)
   }
   await writeCachedSession(files, next)
   return finishRenewedPass(sent, next)
@@ -181,7 +181,6 @@ async function mayTakeOver(
   return false
 }
 
-/** The session in etcd with this process's marker. */
 type OwnMarker = NonNullable<Awaited<ReturnType<typeof addMarker>>>
 
 /**

@@ -8,7 +8,7 @@ import type { Session } from '../session-file.ts'
 
 /** Marker beside a session in etcd: one machine is renewing the session, and may have sent its refresh token. */
 export interface RenewalMarker {
-  /** Random id of the marker, by which the process that wrote it recognizes it. */
+  /** Random id of the marker, by which its writer recognizes it. */
   readonly writer: string
   /** Host name of the machine that is renewing. */
   readonly host: string
