@@ -11,7 +11,7 @@ import { createPacingTransport } from '../service/pace.ts'
 import { connect } from '../session/connect.ts'
 import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
-import { writeLines } from '../terminal/notices.ts'
+import { writeStderrLines } from '../terminal/notices.ts'
 import { type Deadline, MIN_STEP_TIMEOUT_MS, startDeadline } from '../timeout.ts'
 import { BATCH_CLAIM_COLUMNS } from './columns.ts'
 import { type BatchOptions, DEFAULT_JOBS } from './definition.ts'
@@ -253,7 +253,7 @@ function createReporter(work: BatchCommand, badLines: number, io: Io) {
   const exits: ExitCode[] = []
   let finished = 0
   const printedCodes = new Set<string>()
-  const say: BatchContext['say'] = (...lines) => inTurn(() => writeLines(lines, io))
+  const say: BatchContext['say'] = (...lines) => inTurn(() => writeStderrLines(lines, io))
   return {
     say,
     async reportWait({ name, findings: [first] }: CheckReport) {

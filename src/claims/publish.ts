@@ -8,7 +8,7 @@ import { CliError, InterruptedError, usageError } from '../errors.ts'
 import { unexpectedResponse } from '../service/problems.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
-import { writeLines } from '../terminal/notices.ts'
+import { writeStderrLines } from '../terminal/notices.ts'
 import { DEFAULT_TTL_SECONDS, quoteTxtStrings, quoteTxtValue, type TxtRecord } from './record.ts'
 
 /** Maximum milliseconds for which the `--publish` command may run before it is stopped. */
@@ -44,7 +44,7 @@ export async function createPublishFunction(command: string, io: Io) {
   }
   const stop = createChildController(io.interrupts.signal)
   /** Adds one record by running the command. @param say prints a line of the command's output; by default on stderr */
-  return async (record: TxtRecord, say = (line: string) => writeLines([line], io)): Promise<string> => {
+  return async (record: TxtRecord, say = (line: string) => writeStderrLines([line], io)): Promise<string> => {
     const checked = checkName(record.name)
     if (!checked.ok) throw unexpectedResponse(checked.problem)
     const name = checked.ascii

@@ -26,7 +26,7 @@ export interface RequestOptions {
   readonly maxAttempts?: number
   /**
    * Maximum milliseconds for the request with its retries and pauses, if less than the client's own limit; usually from
-   * `stepTimeout`. `Retry-After` doesn't extend this limit.
+   * `stepTimeoutMs`. `Retry-After` doesn't extend this limit.
    */
   readonly timeoutMs?: number
 }

@@ -1,5 +1,5 @@
 import type { Context, HttpRequest, HttpTransport } from '../context.ts'
-import { writeLines } from '../terminal/notices.ts'
+import { writeStderrLines } from '../terminal/notices.ts'
 import { redact } from '../terminal/redact.ts'
 
 /** Names of the headers that `--verbose` shows; none of them carries a credential, a cookie or a code. */
@@ -14,7 +14,7 @@ export function createLoggingTransport(context: Context): HttpTransport {
   const { http, clock } = context
   // Ignore a log line that can't be written, for example because stderr is closed: it must not fail the request.
   const log = (sign: '>' | '<', lines: readonly string[]) =>
-    writeLines(
+    writeStderrLines(
       lines.map((line) => `${sign} ${line}`),
       context,
     ).catch(() => undefined)

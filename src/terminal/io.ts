@@ -2,7 +2,7 @@ import { type Context, OutputClosedError } from '../context.ts'
 import type { Settings } from '../settings/settings.ts'
 import { NOTICE_DELAY_MS } from '../timeout.ts'
 import type { Column, Item } from './columns.ts'
-import { writeLines, writeMessage } from './notices.ts'
+import { writeMessage, writeStderrLines } from './notices.ts'
 import { createListWriter, isHumanView, type ListWriter, type OutputContext, writeObject } from './output.ts'
 import { createProgressDisplay, type Progress, replaceWrite } from './progress.ts'
 import { sanitizeLine, stringifyJson } from './sanitize.ts'
@@ -38,7 +38,7 @@ export function createIo(outer: Context, settings: Settings): Io {
     settings,
     progress,
     async say(...lines) {
-      if (!settings.quiet) await writeLines(lines, context)
+      if (!settings.quiet) await writeStderrLines(lines, context)
     },
     warn: (text) => warn(text, context, settings),
     async hint(text) {

@@ -4,7 +4,7 @@ import { createPalette, usesColor } from './color.ts'
 import { sanitizeLine } from './sanitize.ts'
 
 /** Writes each text to stderr as one sanitized line; on a terminal, the line is wrapped at spaces. */
-export async function writeLines(
+export async function writeStderrLines(
   texts: readonly string[],
   { stderr }: Pick<Context, 'stderr'>,
 ): Promise<void> {

@@ -2,7 +2,7 @@ import type { Ora } from 'ora'
 import type { Context, Output } from '../context.ts'
 import type { Settings } from '../settings/settings.ts'
 import { createPalette, usesColor } from './color.ts'
-import { writeLines } from './notices.ts'
+import { writeStderrLines } from './notices.ts'
 import { sanitizeLine } from './sanitize.ts'
 
 /** Progress on stderr: a moving line for the current step, and a permanent line for each completed step. */
@@ -89,7 +89,7 @@ export function createProgressDisplay(context: ProgressContext, settings: Progre
 function plainScreen({ stdout, stderr }: ProgressContext, { quiet }: ProgressSettings): ProgressDisplay {
   let last = ''
   const say = async (text: string) => {
-    if (text !== last && !quiet) await writeLines([text], { stderr })
+    if (text !== last && !quiet) await writeStderrLines([text], { stderr })
     last = text
   }
   return { stdout, stderr, update: say, succeed: say, end: async () => {} }
