@@ -247,7 +247,7 @@ describe.runIf(needs('posix', 'python3'))('a terminal that hangs up', () => {
 })
 
 describe.runIf(needs('posix'))('writing at once', () => {
-  it.runIf(needs('python3'))('the program waits for a full non-blocking pipe and loses no output', () => {
+  it.runIf(needs('python3'))('mailclaim waits for a full non-blocking pipe and loses no output', () => {
     // The Python script fills a non-blocking pipe, starts mailclaim with the pipe as stdout, and reads only then.
     const script = `
       import fcntl, os, subprocess, sys, threading, time

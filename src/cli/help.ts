@@ -7,7 +7,6 @@ import type { Palette } from '../terminal/color.ts'
 const DEFAULT_WIDTH = 80
 /** Maximum width of help text in columns: longer lines are hard to read. */
 const MAX_WIDTH = 100
-/** Minimum width of help text in columns, even in a narrower window. */
 const MIN_WIDTH = 40
 
 /** Heading of the global options. Only `mailclaim --help` lists them; the help of a command refers to it. */

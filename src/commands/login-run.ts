@@ -31,7 +31,6 @@ import {
 import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 
-/** Options of `login` that aren't settings. */
 interface SignInOptions {
   readonly withApiKey: boolean
   /** Whether to open the browser; otherwise, the authorization URL is only printed. */
@@ -222,7 +221,7 @@ async function signInWithApiKey(prepared: PreparedSignIn, io: Io): Promise<Sessi
   try {
     await verifyCredential(createServiceClient(io, authorizer))
   } catch (error) {
-    // Accept a 403 with a warning: the service knows the key, but doesn't let it list grants, which is only the test request.
+    // Accept a 403 with a warning: the service knows the key, and refuses only the test request, a list of grants.
     if (!(error instanceof CliError) || error.status !== 403) throw error
     await io.warn(`the service knows the API key, but: ${error.message}`)
   }

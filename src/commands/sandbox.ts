@@ -95,7 +95,7 @@ Press Ctrl-C to end it.
 }
 
 /**
- * Waits for Ctrl-C or SIGTERM, then rejects with exit 130 or 143 and without a message.
+ * Waits for Ctrl-C or SIGTERM, then rejects with an error of exit 130 or 143 that prints no message.
  *
  * @param withStdin whether the end of standard input ends the wait successfully
  */

@@ -32,7 +32,7 @@ export function warningResult(message: string, remedy: string | undefined): Chec
   return { status: 'warning', message, remedy: remedy ?? null, exit: Exit.done }
 }
 
-/** Returns the result with status `problem` for the error that other commands fail with. */
+/** Converts the error with which other commands fail into a result. */
 export function problemResult({ message, hint, exit }: CliError): CheckResult {
   return { status: 'problem', message, remedy: hint ?? null, exit }
 }

@@ -9,7 +9,8 @@ import { defineCommand, PUBLIC_RESOLVERS_OPTION, timeoutOption } from '../defini
 const reportOf = (item: Item) => item as unknown as CheckReportJson
 
 /**
- * Columns of a check report as one row: in TSV, with `--fields`, and for several domains. Otherwise, the table format is a text.
+ * Columns of a check report as one row: in TSV, with `--fields`, and in the table of several domains. A single domain is shown as
+ * text.
  */
 const COLUMNS: readonly Column[] = [
   { field: 'name', kind: 'id' },

@@ -9,7 +9,6 @@ import { printLocalList } from '../lists.ts'
 
 /** Maximum number of claims that are refreshed and printed together. */
 const PAGE_SIZE = 100
-/** Maximum number of concurrent requests to the service. */
 const MAX_PARALLEL_REQUESTS = 6
 /** Number of consecutive failures of the service (exit 7) after which the command stops. */
 const MAX_FAILURES_IN_ROW = 3
