@@ -183,7 +183,7 @@ function readProcFile(pid: string | number, file: string): string {
   }
 }
 
-/** Whether a process leads its own process group: from then on, the terminal's Ctrl-C doesn't reach it. */
+/** Whether a process leads a process group, as the helper does: the terminal's Ctrl-C doesn't reach it. */
 function leadsItsGroup(pid: number): boolean {
   const [, , group] = readProcFile(pid, 'stat')
     .replace(/^.*\) /, '')
@@ -191,7 +191,7 @@ function leadsItsGroup(pid: number): boolean {
   return Number(group) === pid
 }
 
-/** Waits until a process starts a helper that isn't in `known`. @returns its process id */
+/** Waits until a process starts a helper that isn't in `known`. @returns the helper's process id */
 async function childOf(pid: number, known: readonly number[] = []): Promise<number> {
   const end = performance.now() + 10_000
   while (performance.now() < end) {

@@ -11,9 +11,9 @@ import { onTestFinished } from 'vitest'
  * certificates.
  */
 export interface Cluster {
-  /** Environment of a machine that uses the cluster, by the same page. */
+  /** Environment of a machine that uses the cluster, as docs/fleet.md sets it. */
   readonly env: Readonly<Record<string, string>>
-  /** Arguments of the page's `mailclaim` commands, in their order. */
+  /** Arguments of the `mailclaim` commands in docs/fleet.md, in their order. */
   readonly commands: readonly (readonly string[])[]
   /** Ends a member with SIGKILL. */
   kill(member: number): Promise<void>
@@ -29,12 +29,12 @@ const BLOCK = /^```sh.*\n(?<text>(?:.*\n)*?)```$/gm
 export async function startCluster(service: { base_url: string; client_id: string }): Promise<Cluster> {
   const directory = mkdtempSync(join(tmpdir(), 'mailclaim-etcd-'))
   const file = (name: string) => join(directory, name)
-  // All of 127.0.0.0/8 is loopback, so with a random network the page's ports are free.
+  // Use a random network of 127.0.0.0/8, which is all loopback: there, the fixed ports of docs/fleet.md are free.
   const network = `127.${randomInt(1, 255)}.${randomInt(1, 255)}.`
   // Outgoing connections of a member come from 127.0.0.1, so its certificate must include that address.
   const addresses = ['127.0.0.1', ...MEMBERS.map((member) => network + member)]
   makeCertificates(file, addresses.map((address) => `IP:${address}`).join())
-  // Replacements for the page's placeholders.
+  // Replacements for the names, addresses and files in docs/fleet.md.
   const own = {
     '10.0.0.': network,
     '/etc/mailclaim': directory,
@@ -91,7 +91,7 @@ export async function startCluster(service: { base_url: string; client_id: strin
           )
           if (Status.leader !== 0 && Status.leader === Status.header.member_id) return at
         } catch {
-          // The member is starting or stopped.
+          // The member is starting, or has been stopped.
         }
       }
       await new Promise((resolve) => setTimeout(resolve, 50))
@@ -138,7 +138,7 @@ function makeCertificates(file: (name: string) => string, addresses: string): vo
     ['member', `subjectAltName=${addresses}\nextendedKeyUsage=serverAuth,clientAuth\n`],
     ['client', 'extendedKeyUsage=clientAuth\n'],
   ] as const) {
-    // No common name: etcd's gateway would authenticate its own connections as the user of that name.
+    // Leave out the common name: etcd's gateway would authenticate its connections as the user of that name.
     openssl('req', '-new', ...key(`${name}.key`), '-out', file(`${name}.csr`), '-subj', `/O=${name}`)
     writeFileSync(file(`${name}.ext`), extensions)
     const signed = ['-in', file(`${name}.csr`), '-out', file(`${name}.pem`), '-extfile', file(`${name}.ext`)]

@@ -86,7 +86,7 @@ export function createFleet(clock: Clock & { advance?(ms: number): void } = crea
     etcd,
     service,
     clock,
-    /** Creates the Io of a machine by its host name, with a directory that keeps its files. */
+    /** Creates a machine: its Io, with a directory for its files. Machines with the same directory are one. */
     async machine(
       host: string,
       storeKey = STORE_KEY,

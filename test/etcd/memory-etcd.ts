@@ -44,7 +44,7 @@ export function createMemoryEtcd() {
   }
 
   const etcd = {
-    /** Number of requests. */
+    /** Number of requests so far. */
     asked: 0,
     /** Returns the fate of each request, by its path. */
     fate: (_path: string): Fate => 'pass',
@@ -68,7 +68,7 @@ export function createMemoryEtcd() {
       isTokenGood = false
     },
     value: () => [...kept.values()][0]?.value,
-    /** Overwrites the value, or removes the key, without a client. */
+    /** Overwrites the value or removes the key, as an administrator could. */
     put(value: string | undefined) {
       const [key = '/mailclaim/sessions/default'] = kept.keys()
       const at = Buffer.from(key).toString('base64') === key ? key : [...kept.keys()][0]

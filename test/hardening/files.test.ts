@@ -100,11 +100,11 @@ async function clientWithFiles(): Promise<{ client: Client; files: Readonly<Reco
   }
 }
 
-/** For each file, a command that needs it, and the command's exit code if the file is unusable. */
+/** For each file, a command that reads it, and the exit code if the file is unusable. */
 const USERS: Readonly<Record<string, { words: readonly string[]; code: number; goesOn?: true }>> = {
   configuration: { words: ['imports', 'list'], code: 1 },
   session: { words: ['auth', 'refresh'], code: 4 },
-  // A damaged ledger entry causes only a warning, so that the list shows the other claims.
+  // A damaged ledger entry is only a warning: `claims list` still shows the other claims.
   'ledger entry': { words: ['claims', 'list'], code: 0, goesOn: true },
 }
 const DAMAGE: Readonly<Record<string, (text: string) => string | Buffer>> = {

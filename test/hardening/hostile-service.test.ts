@@ -50,7 +50,7 @@ const CLAIM = {
 }
 const list = (item: object) => ({ object: 'list', has_more: false, data: [item, item] })
 
-/** Every command that prints data of the service, each with a valid response. */
+/** Every command that prints data of the service, with a valid response for it. */
 const COMMANDS: readonly { readonly line: string; readonly answer: object }[] = [
   { line: 'auth status --online', answer: list(GRANT) },
   { line: 'grants list', answer: list(GRANT) },
@@ -78,7 +78,7 @@ interface Answered {
 async function perform(world: FakeContext, { line, respond, terminal }: Answered): Promise<Ran> {
   const size = terminal ? { columns: 80 } : undefined
   const stdout = createFakeOutput(size)
-  // stderr isn't a terminal, because a spinner prints escape sequences of its own.
+  // stderr isn't a terminal: on a terminal, the spinner prints escape sequences.
   const stderr = createFakeOutput()
   const http = { send: async () => respond(), close: async () => {} }
   const words = line.split(' ')
@@ -91,7 +91,7 @@ const world = () =>
     environment: { noColor: true, settings: { base_url: 'http://127.0.0.1:1' }, apiKey: KEY },
   })
 
-/** Checks the guarantees of every run: one error, a documented exit code, no secret, no harmful characters. */
+/** Checks what holds for every command: at most one error, a documented exit code, no secret, no harmful characters. */
 async function expectPromised(ran: Ran): Promise<void> {
   expectCalmFailure(ran)
   expect(ran.stdout + ran.stderr).not.toContain(KEY)

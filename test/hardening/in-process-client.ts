@@ -34,7 +34,7 @@ function createHastyClock(): FakeClock {
     async sleep(ms, signal) {
       signal?.throwIfAborted()
       clock.slept.push(ms)
-      // A longer sleep is the time limit for a user's action: never let it end, only be aborted.
+      // A longer sleep is the time limit for a user's action: it must only be aborted, never end.
       if (ms > 600_000) {
         return new Promise((_resolve, reject) => {
           signal?.addEventListener('abort', () => reject(signal.reason), { once: true })
@@ -133,7 +133,7 @@ export function createClient(sandbox: Sandbox, options: ClientOptions = {}): Cli
     async run(words, terminal) {
       const stdout = createFakeOutput(terminal)
       const stderr = createFakeOutput(terminal)
-      // A browser is opened only for a person.
+      // stdin is a terminal only for a login, which opens a browser only for a user at a terminal.
       const isTTY = words[0] === 'login' && !words.includes('--with-api-key')
       const stdin = { ...context.stdin, isTTY: context.stdin.isTTY || isTTY }
       const began = performance.now()

@@ -50,7 +50,7 @@ async function startLogin(words: readonly string[] = []): Promise<Login> {
   }
 }
 
-/** Returns path and query of the callback with changed parameters; an undefined one is removed. */
+/** Returns path and query of the genuine callback with some parameters changed, or removed if undefined. */
 function changed({ answer }: Login, changes: Readonly<Record<string, string | undefined>>): string {
   const url = new URL(answer)
   for (const [name, value] of Object.entries(changes)) {

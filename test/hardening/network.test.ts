@@ -116,7 +116,7 @@ describe.runIf(needs('openssl'))('TLS', () => {
     cert: readFileSync(file(`${name}.pem`)),
   })
 
-  /** Starts a TLS server. `named` is its URL with a host name that only the proxy of this test can resolve. */
+  /** Starts a TLS server. `named` is a URL with a host name that only this test's proxy can resolve. */
   async function serve(name: string, more: TlsOptions = {}) {
     const requests: string[] = []
     const server = createTlsServer({ ...pair(name), ...more }, (request, response) => {

@@ -39,7 +39,7 @@ const CORPUS: Readonly<Record<string, string>> = {
   'quotes and commas': '","x\r\n=1+1,"',
   backspaces: 'safe\b\b\b\bevil',
 }
-/** All attacks in one text. */
+/** All texts of `CORPUS` in one. */
 const EVIL = Object.values(CORPUS).join(' ')
 const FORMATS = ['table', 'json', 'jsonl', 'tsv'] as const
 
@@ -133,7 +133,7 @@ const COMMANDS: readonly (readonly [string, string, keyof Answers])[] = [
   ['commands', 'commands ::error::x', 'grants'],
   ['sandbox', 'sandbox --port ::error::x', 'grants'],
 ]
-/** What a stranger may write to begin a line of the log of a CI step, or of this program. */
+/** Texts that at the beginning of a line pass for a command of a CI log, or for an error of this program. */
 const BEGINNINGS = [
   EVIL,
   '::error::you are hacked',
@@ -164,7 +164,7 @@ function printed({ stdout, stderr }: FakeContext): string {
   return stdout.text + stderr.text
 }
 
-/** Lines of stderr that somebody else may have begun. */
+/** Returns the lines of stderr that hostile text has begun: a second error, or a CI command. */
 function strangeLines({ stderr }: FakeContext): string[] {
   const lines = stderr.text.split('\n')
   const errors = lines.filter((line) => /^(error: |\{"error")/.test(line)).slice(1)

@@ -8,7 +8,7 @@ export class Killed extends Error {}
 export type Fate = 'killed before' | 'killed after' | 'torn' | 'fails'
 
 interface Inode {
-  /** `text` is visible to readers; `durable` is left after a power loss. */
+  /** Text of a file: `text` as readers see it, `durable` as it is after a power loss. */
   text: string
   durable: string | undefined
 }
@@ -134,7 +134,7 @@ export class FakeDisk {
     apply(this.#names, change)
   }
 
-  /** Releases the locks of a dead process; files stay as they are. */
+  /** Releases the locks of a process that has ended; the lock files stay. */
   release(process: number): void {
     for (const [inode, holder] of this.#held) if (holder === process) this.#held.delete(inode)
   }

@@ -43,7 +43,7 @@ const FATES = {
 type Kind = keyof typeof FATES
 export type StepFate = (typeof FATES)[Kind][number]
 
-/** A fault at one step of a command. `power` also loses power, and numbers the result. */
+/** A fault at one step of a command. `power`: loses power as well; the number chooses what survives. */
 export interface Fault {
   /** The faulty step: its number, or the first step of a kind or system call. */
   readonly step: number | Kind | 'rename'
@@ -52,12 +52,12 @@ export interface Fault {
 }
 
 export interface Ran {
-  /** `ok`, `killed`, or the code of the error. */
+  /** How the command ended: `ok`, `killed`, or an error code. */
   readonly end: string
   readonly error: CliError | undefined
   /** Whether the refresh token was sent. */
   readonly isSent: boolean
-  /** Kinds of the steps, in their order. */
+  /** Kinds of the command's steps, in their order. */
   readonly steps: readonly Kind[]
 }
 
@@ -79,7 +79,7 @@ export class Machine {
   grants: { good: number; isRevoked: boolean }[] = []
   /** Refresh tokens that a process sent or was about to send. */
   sent = new Set<string>()
-  /** Grant that should be signed in: null after a logout, `any` after an interrupted login or logout. */
+  /** Number of the grant that should be signed in: null after a logout, `any` after a login or logout that was cut off. */
   wanted: number | null | 'any' = 0
   readonly #io: Io
   readonly #store: Store
@@ -105,7 +105,7 @@ export class Machine {
       store: this.#store,
       service: BASE,
       client: 'client-1',
-      // The scope identifies the grant.
+      // The scope is the number of the grant.
       scope: '0',
       resource: null,
       signedInAt: 0,

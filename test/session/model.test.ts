@@ -8,7 +8,7 @@ beforeEach(async () => {
   base = await createBase()
 })
 
-/** Faults that pass and lose nothing: the next command has to succeed. */
+/** Faults after which the next command has to succeed, because they are temporary and lose no data. */
 const PASSING = ['fails', 'unreachable', 'refused', 'gives nothing', 'hangs, but is done', 'lies']
 
 interface Move {
@@ -16,7 +16,7 @@ interface Move {
   readonly fault?: Fault
 }
 
-/** A machine, and the commands that led to its state. */
+/** A machine, and the commands that have run on it. */
 interface Story {
   readonly machine: Machine
   readonly moves: readonly (Move & { readonly end: string })[]
@@ -24,7 +24,7 @@ interface Story {
 
 const newStory = (store: Store): Story => ({ machine: new Machine(base, store), moves: [] })
 
-/** Runs one more command on a copy of a story's machine. */
+/** Runs a command on a copy of a story's machine, and returns the longer story. */
 async function runMove({ machine, moves }: Story, move: Move): Promise<Story> {
   const next = machine.clone()
   const { end } = await next.run(move.command, move.fault)
@@ -48,7 +48,7 @@ function powerLosses({ machine, moves }: Story): Story[] {
   })
 }
 
-/** Remembers machines, so that states that can't be told apart are checked once. */
+/** Creates a memory of checked machines, so that equal states are checked once. */
 function createVisited() {
   const seen = new Set<string>()
   return {
@@ -197,7 +197,7 @@ const FAULTY = {
 type Scripts = readonly (readonly (Command | keyof typeof FAULTY)[])[]
 
 /**
- * Plays every interleaving of processes at the points where they wait; with `mayUnlock`, the lock file is also deleted at every
+ * Runs every interleaving of processes at the points where they wait; with `mayUnlock`, also with the lock file deleted at each
  * point.
  *
  * @returns the number of interleavings
@@ -218,11 +218,7 @@ async function everyOrder(store: Store, scripts: Scripts, mayUnlock: boolean): P
   return orders
 }
 
-/**
- * Plays one interleaving that begins with the choices of `prefix`.
- *
- * @returns for each point, the choice made and the number of choices
- */
+/** Runs one interleaving that begins with the choices of `prefix`. @returns each choice, and the number of choices there */
 async function playOrder(
   store: Store,
   scripts: Scripts,

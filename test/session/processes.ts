@@ -89,14 +89,14 @@ export function createRandom(seed: number): () => number {
 
 export interface Keyring {
   readonly env: Record<string, string>
-  /** Calls the keyring from the test's process, in the same way as the program. */
+  /** Calls the keyring from the test's process through the built helper, as the program does. */
   readonly keychain: Context['keychain']
 }
 
 export interface KeyringOptions {
   /** `prompting`: locked, with an unlock prompt that is never answered. `absent`: a bus without a Secret Service. */
   readonly state: 'unlocked' | 'locked' | 'prompting' | 'absent'
-  /** Home directory of an earlier keyring, whose items it finds again. */
+  /** Home directory of an earlier keyring, to find the items of that keyring again. */
   readonly home?: string
 }
 

@@ -208,7 +208,7 @@ describe('a note file shorter than its reserved space', () => {
       await expect(getCredential(world.io)).rejects.toMatchObject(failure)
       expect(await describeCredential(world.io)).toMatchObject({ state: 'interrupted', problem: failure })
       const retry = () => renewCredential(world.io, { always: true, retryInterrupted: true })
-      // The token had not been sent before, so a refusal proves that it is unused.
+      // The refused retry was the first use of the token, so the refusal proves that the token is unused.
       expect(await endOf(retry)).toBe('invalid_client 3')
       expect(listNoteFiles(world.files)).toEqual([])
       expect(await endOf(() => getCredential(world.io))).toBe('ok')

@@ -33,7 +33,7 @@ export interface Tokens {
   readonly scope: string | undefined
 }
 
-/** Creates a sandbox, and a context that talks to it over real HTTP, with all other effects faked. */
+/** Creates a sandbox, and a context that sends real HTTP to the sandbox; all other effects are faked. */
 export async function createSandboxSession(options: FakeContextOptions = {}, effects: Partial<Context> = {}) {
   const sandbox = await sandboxForTest()
   const http = createTransport({})

@@ -73,7 +73,7 @@ export async function killedAnywhere(options: {
   const killed: string[] = []
   const next: string[] = []
   const hits = () => killed.filter((ending) => ending === 'SIGKILL').length
-  // Processes that end before their kill don't count.
+  // Don't count processes that end before the kill.
   for (let kill = 1; hits() < kills && kill <= kills * 3; kill++) {
     await world.session.clearFaults()
     await world.session.fault({ kind: 'delay', before_ms: random() * 60, after_ms: random() * 60 })
@@ -105,7 +105,7 @@ export async function killedAnywhere(options: {
   }
 }
 
-/** Returns milliseconds of a command that sends nothing, and of one that refreshes with the delays of the kills. */
+/** Measures a command that sends nothing, and one that refreshes with the delays of the kills, in milliseconds. */
 async function spanOfRefresh(world: ProcessSession): Promise<{ quiet: number; whole: number }> {
   const shortest = async (prepare: () => void) => {
     const times: number[] = []
