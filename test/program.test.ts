@@ -39,10 +39,7 @@ function start(words: readonly string[], env: Record<string, string> = {}, progr
 }
 
 describe('a start', () => {
-  /**
-   * Runs mailclaim, and returns the bytes of the files that it loaded, the modules of Node, and how many `Intl` objects it
-   * created.
-   */
+  /** Runs mailclaim, and returns the bytes of code that it loaded, its modules of Node, and the number of `Intl` objects. */
   function loaded(
     words: readonly string[],
     stdin: 'ignore' | 'pipe' = 'ignore',

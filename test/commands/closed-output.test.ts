@@ -9,10 +9,7 @@ const DOMAINS = Array.from({ length: 40 }, (_, index) => `d${index}.example.com`
 const WARNING = 'warning: the output has no reader left; the work continues without it\n'
 
 /**
- * Creates a machine whose stdout is closed after the first write, as by `head -1`. `created` collects the names of created
- * claims.
- *
- * @param failing name for which the service refuses a claim
+ * Creates a machine whose stdout closes after one write. The service refuses the name `failing`, and `created` has the others.
  */
 function createWorld(failing?: string) {
   const created: string[] = []

@@ -46,10 +46,7 @@ test.each([
   expect(JSON.parse(ended.stdout)).toMatchObject({ claim: { status } })
 })
 
-/**
- * Ends of a claim without success, as the service sends them. No version of mailclaim knows the status `withdrawn`; a pending
- * claim has ended once `expires_at` has passed.
- */
+/** Failed ends of a claim. No version knows `withdrawn`; a pending claim has ended once `expires_at` has passed. */
 const NEGATIVE_ENDS = [
   { status: 'expired' },
   { status: 'failed', failure_reason: 'no_record' },
