@@ -240,13 +240,11 @@ function pointedAt(service: ServedWorld['service'], world: World): ServedWorld {
     MAILCLAIM_AUTHORITATIVE_PORT: service.dns.split(':').at(-1) ?? '',
   })
 
+  // Close each connection: a test that blocks this process, as `spawnSync` does, would next use one that the sandbox has closed.
+  const headers = { 'content-type': 'application/json', connection: 'close' }
   const control: ServedWorld['control'] = async (method, path, body) => {
-    const response = await fetch(`${service.base_url}/_sandbox/${path}`, {
-      method,
-      ...(body === undefined
-        ? {}
-        : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
-    })
+    const url = `${service.base_url}/_sandbox/${path}`
+    const response = await fetch(url, { method, headers, body: JSON.stringify(body) ?? null })
     const text = await response.text()
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)
     return text === '' ? undefined : JSON.parse(text)
