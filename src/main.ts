@@ -14,7 +14,7 @@ import { sanitizeLine } from './terminal/sanitize.ts'
 /** Version from package.json, defined by the build. */
 declare const MAILCLAIM_VERSION: string
 
-/** Builds the real `Context` and runs the program. Only this file reads the environment, argv and signals. */
+/** Builds the real `Context` and runs the program. Of src, only this file and the keychain helper read the environment and signals. */
 export async function main(): Promise<ExitCode> {
   const { platform } = process
   const environment = readEnvironment(process.env)
