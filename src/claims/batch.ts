@@ -1,7 +1,7 @@
 import { type HttpTransport, TransportError } from '../context.ts'
 import { dnsProviderOf } from '../dns/hosts.ts'
 import type { CheckReport } from '../dns/report.ts'
-import { createDnsCache, type DnsCache } from '../dns/shared-cache.ts'
+import { type CheckCache, createCheckCache } from '../dns/shared-cache.ts'
 import { createChildController } from '../dns/wire/ask.ts'
 import { CliError, EXIT_RANKING, Exit, type ExitCode, InterruptedError, usageError } from '../errors.ts'
 import { type ConcurrencyLimiter, limitConcurrency } from '../limiter.ts'
@@ -47,7 +47,7 @@ export interface BatchContext {
   /** Returns the client that all domains share. @throws CliError exit 3 without a usable base URL */
   readonly client: () => ServiceClient
   /** Options for DNS checks: at most `--jobs` at once and none after the deadline, with a cache of delegations. */
-  readonly dns: { readonly inTurn: ConcurrencyLimiter; readonly cache: DnsCache }
+  readonly dns: { readonly inTurn: ConcurrencyLimiter; readonly cache: CheckCache }
   /** Gets a claim from the service, or from the ledger if the request fails. */
   readonly readClaim: ClaimReader
   /** Lets the work on the next domain begin: this domain only waits and polls from now on. */
@@ -177,7 +177,7 @@ function createShared(jobs: number, work: BatchCommand, signal: AbortSignal, io:
       return client
     },
     readClaim: createFallbackClaimReader(sharedIo, { renews: work.renews !== false, warn: io.warn }),
-    dns: { inTurn, cache: createDnsCache(clock) },
+    dns: { inTurn, cache: createCheckCache(clock) },
   }
 }
 

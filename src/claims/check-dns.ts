@@ -56,14 +56,14 @@ export async function checkDomain(
     const { domain: name } = found
     if (options.wait && expected === null)
       throw usageError(`--wait needs a value to wait for, and no claim of ${name} is known`, 'add --value')
-    return checkRecord({ name, expected, isGiven: true }, undefined, options, io)
+    return checkRecord({ name, expected, mayBeCut: true }, undefined, options, io)
   }
   const { entry, domainId, name: asked } = found
   if (expected !== null) {
     if (entry === undefined)
       throw usageError(`"${domain}" is neither a domain nor a claim that is known ${describeLedger(io)}`)
     const known = toExpectedRecord(entry.claim, asked)
-    return checkRecord({ ...known, expected, isGiven: expected !== known.expected }, undefined, options, io)
+    return checkRecord({ ...known, expected, mayBeCut: expected !== known.expected }, undefined, options, io)
   }
   const first = await readClaim(found, options.deadline)
   let claim = first

@@ -8,7 +8,7 @@ import type { CheckReport } from './report.ts'
 import { observeResolver } from './resolvers.ts'
 import { diagnose, needsResolvers } from './rules.ts'
 import { observeNameServers } from './servers.ts'
-import { createDnsCache, type DnsCache } from './shared-cache.ts'
+import { type CheckCache, createCheckCache } from './shared-cache.ts'
 import { DNS_PORT, PUBLIC_RESOLVERS, type Resolver } from './wire/address.ts'
 import { createChildController, type DnsEffects, getAnswer, limitQueries } from './wire/ask.ts'
 import { checkName } from './wire/name.ts'
@@ -21,7 +21,7 @@ export interface ExpectedRecord {
   /** Expected TXT value, untruncated; null to list the TXT values found instead. */
   readonly expected: string | null
   /** Whether a user typed the expected value, which might therefore be truncated. Default: false. */
-  readonly isGiven?: boolean
+  readonly mayBeCut?: boolean
 }
 
 export interface CheckRequest extends ExpectedRecord {
@@ -42,7 +42,7 @@ export interface CheckRequest extends ExpectedRecord {
   /** Deadline of the command. A check ends after 10 seconds at the latest, even if more time is left. */
   readonly deadline?: Deadline
   /** Cache shared with the other checks of a run over many domains. Default: a new cache. */
-  readonly cache?: DnsCache | undefined
+  readonly cache?: CheckCache | undefined
 }
 
 /** Maximum milliseconds of one check, including the program's start and end. */
@@ -82,7 +82,7 @@ export async function collectObservations(
   effects: DnsEffects,
   causes = true,
 ): Promise<Observations> {
-  const { expected, isGiven = false, isOverdue = false, authoritativePort: port } = request
+  const { expected, mayBeCut = false, isOverdue = false, authoritativePort: port } = request
   const { clock, dns } = effects
   const checked = checkName(request.name)
   if (!checked.ok) throw usageError(checked.problem, checked.fix)
@@ -93,7 +93,7 @@ export async function collectObservations(
   const resolvers: readonly Resolver[] = [...configured, ...(request.publicResolvers ? PUBLIC_RESOLVERS : [])]
   const limited = limitQueries(dns, MAX_QUERIES)
   const controller = createChildController(effects.signal)
-  const cache = request.cache ?? createDnsCache(clock)
+  const cache = request.cache ?? createCheckCache(clock)
   const own = { ...effects, signal: controller.signal, dns: limited }
   const check: DnsCheck = { name, expected, resolvers, port, deadline, cache, effects: own }
   try {
@@ -104,7 +104,7 @@ export async function collectObservations(
     const { servers } = survey
     const mayBeLocal = port === DNS_PORT && found !== undefined && mayBeLocalZone(found, servers)
     const seen = {
-      ...{ ...NOTHING, ...survey, name, expected, isGiven, isOverdue, location, mayBeLocal },
+      ...{ ...NOTHING, ...survey, name, expected, mayBeCut, isOverdue, location, mayBeLocal },
       limitReached: limited.isReached(),
     }
     const { genuine, interception } = detectInterception(seen)
@@ -129,7 +129,7 @@ export async function collectObservations(
     // server for the CNAME, which it returns in the second case only.
     const cname = isHidden ? await getAnswer(server, { name, type: 'CNAME' }, check) : undefined
     const target = cname && readTxt(cname, name).alias
-    const beside = target ? { alias: { targets: [target], isKnown: true, isBeside: true as const } } : {}
+    const beside = target ? { alias: { targets: [target], isKnown: true, hasTxtBeside: true as const } } : {}
     return { ...seen, ...beside, resolvers: seenBy, otherNames, dnssec, limitReached: limited.isReached() }
   } finally {
     // Cancel queries that are still waiting, such as those to slow servers.

@@ -33,7 +33,7 @@ export async function observeDnssec(
   const observed = (state: DnssecObservation['state'], keys?: DnsMessage) => ({
     state,
     keyTags: signers.map(({ keyTag }) => keyTag),
-    keys: [ds, keys].flatMap((message) => (message === undefined ? [] : serializeKeyRecords(message))),
+    keys: [ds, keys].flatMap((message) => (message === undefined ? [] : serializeDsAndKeys(message))),
   })
   if (signers.length === 0) return observed('unsigned')
   const signed = (type: 'DNSKEY' | 'SOA') => getAnswer(server, { name: zone, type, dnssecOk: true }, check)
@@ -58,7 +58,7 @@ export async function observeDnssec(
  * Returns the DS and DNSKEY records of a response, and the signatures over DNSKEY, as texts that can be compared with those of a
  * resolver's cache. TTLs are left out, because a cache counts them down.
  */
-export function serializeKeyRecords({ answers }: DnsMessage): string[] {
+export function serializeDsAndKeys({ answers }: DnsMessage): string[] {
   const ofKeys = answers.filter(
     (one) =>
       one.type === 'DS' || one.type === 'DNSKEY' || (one.type === 'RRSIG' && one.typeCovered === 'DNSKEY'),

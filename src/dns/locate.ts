@@ -1,7 +1,7 @@
 import type { DnsServerAddress } from '../context.ts'
 import type { Deadline } from '../timeout.ts'
 import { type Delegation, type FoundZone, OUTCOME_LABELS, type ZoneLocation } from './observations.ts'
-import type { DnsCache } from './shared-cache.ts'
+import type { CheckCache } from './shared-cache.ts'
 import { canBeServerAddress, formatResolver, hasIpv6, type Resolver } from './wire/address.ts'
 import { awaitPreferred, type DnsEffects, getAnswer, sendQuery } from './wire/ask.ts'
 import { type DnsMessage, findSoa, listNsHosts, type ResourceRecord } from './wire/message.ts'
@@ -20,7 +20,7 @@ export interface DnsCheck {
   readonly port: number
   readonly deadline: Deadline
   readonly effects: DnsEffects
-  readonly cache: DnsCache
+  readonly cache: CheckCache
 }
 
 /** Maximum milliseconds for a query to a resolver, which might have to query other servers first. */
@@ -51,7 +51,7 @@ export async function findZone(name: string, check: DnsCheck): Promise<ZoneLocat
     ({ kind }) => kind === 'found',
   )
   if (above.kind === 'no_domain') return above
-  if (above.kind === 'found') return (await walk(name, above, check)) ?? above
+  if (above.kind === 'found') return (await followReferrals(name, above, check)) ?? above
   const below = listAncestors(name).filter((level) => countLabels(level) > countLabels(domain))
   const found = await findFrom(below, name, check)
   return found.kind === 'lost' ? above : found
@@ -68,8 +68,8 @@ async function findFrom(levels: readonly string[], target: string, check: DnsChe
   for (const level of levels) {
     const delegation = await askResolvers(level, check, replies)
     if (delegation === undefined) continue
-    const start = stepDown({ path: [], registry }, delegation, null)
-    const found = await walk(target, start, check)
+    const start = extendPath({ path: [], registry }, delegation, null)
+    const found = await followReferrals(target, start, check)
     if (found !== undefined) return found
     path = start.path
   }
@@ -94,7 +94,7 @@ async function askResolvers(
     replies.add(`${formatResolver(resolver)}: ${answer}`)
     if (reply.kind !== 'answer') return undefined
     const { message } = reply
-    const delegation = delegationFrom(message, level, port)
+    const delegation = readDelegation(message, level, port)
     // A resolver with authority (AA) over a registered domain serves a zone of its own. Mark the delegation, because the public
     // DNS might not have this zone.
     const isResolverZone = message.aa && message.ra && !isRegistry(level)
@@ -114,18 +114,18 @@ async function askResolvers(
  * Follows referrals from the zone `start` down to the zone of `target`. If the servers of a zone on the way give no usable
  * response, returns that zone; undefined if it is a registry's, which can't hold the name.
  */
-async function walk(target: string, start: FoundZone, check: DnsCheck): Promise<ZoneLocation | undefined> {
+async function followReferrals(target: string, start: FoundZone, check: DnsCheck) {
   let at = start
   while (at.zone !== target) {
     const answer = await askServers(at, target, check)
     if (answer === undefined) return isRegistry(at.zone) ? undefined : at
     if (answer.referral === undefined) return await findFinalZone(at, answer, target, check)
-    at = stepDown(at, answer.referral, answer.server)
+    at = extendPath(at, answer.referral, answer.server)
   }
   return at
 }
 
-function stepDown(
+function extendPath(
   { path, registry }: Pick<FoundZone, 'path' | 'registry'>,
   delegation: Delegation,
   parent: FoundZone['parent'],
@@ -134,7 +134,7 @@ function stepDown(
 }
 
 /** A name server's response on the way to the target: a referral, or the end of the path in a zone of this server. */
-type WalkAnswer = NonNullable<Awaited<ReturnType<typeof askServers>>>
+type PathReply = NonNullable<Awaited<ReturnType<typeof askServers>>>
 
 /**
  * Queries up to four servers of a zone for the SOA record of `target`, and returns the first response with a referral or
@@ -143,17 +143,17 @@ type WalkAnswer = NonNullable<Awaited<ReturnType<typeof askServers>>>
  */
 async function askServers(at: FoundZone, target: string, check: DnsCheck) {
   const { zone, registry } = at
-  const servers = await serversOf(at, check)
+  const servers = await findServerAddresses(at, check)
   const askOne = async (server: DnsServerAddress) => {
     if (check.cache.isSilent(server)) return undefined
     const message = await getAnswer(server, { name: target, type: 'SOA' }, check, LEVEL_MS)
     if (message === undefined) return undefined
-    const referral = referralFrom(message, zone, target, check.port)
+    const referral = readReferral(message, zone, target, check.port)
     const isEnd = message.aa && hasData(message) && isAnswer(message) && !isFromAbove(message, zone)
     // A registry's server refers or denies. If it returns records, it also serves the domain's zone or is an interceptor, which
     // `detectInterception` decides (null until then).
-    const verdict = message.answers.length > 0 ? null : isSuspect(message)
-    if (isRegistry(zone) && zone !== '.') registry.push({ address: server.address, isSuspect: verdict })
+    const verdict = message.answers.length > 0 ? null : isImplausible(message)
+    if (isRegistry(zone) && zone !== '.') registry.push({ address: server.address, isImplausible: verdict })
     return referral !== undefined || isEnd ? { server, message, referral } : undefined
   }
   return await awaitPreferred(
@@ -166,21 +166,21 @@ async function askServers(at: FoundZone, target: string, check: DnsCheck) {
  * Finds the zone of a response without a referral: the queried zone, or a zone below it on the same server. Returns `no_domain`
  * if a registry denies the domain.
  */
-async function findFinalZone(at: FoundZone, reply: WalkAnswer, target: string, check: DnsCheck) {
+async function findFinalZone(at: FoundZone, reply: PathReply, target: string, check: DnsCheck) {
   const { server, message } = reply
-  const soa = await enclosingSoa(reply, target, at.zone, check)
+  const soa = await findZoneSoa(reply, target, at.zone, check)
   const zone = soa?.zone ?? at.zone
   if (message.rcode === 'NXDOMAIN' && isRegistry(zone)) {
-    const facts = { domain: registeredDomainOf(target), saidBy: zone, negativeTtl: soa?.negativeTtl ?? null }
-    return { kind: 'no_domain' as const, ...facts, path: at.path }
+    const facts = { domain: registeredDomainOf(target), deniedBy: zone, path: at.path }
+    return { kind: 'no_domain' as const, ...facts, negativeTtl: soa?.negativeTtl ?? null }
   }
   if (zone === at.zone) return at
   // A server with authority over both parent and child sends no referral to the child. So query the same server for the child's
   // NS records.
   const answer = await getAnswer(server, { name: zone, type: 'NS' }, check, LEVEL_MS)
-  const own = answer && delegationFrom(answer, zone, check.port)
-  const isUsable = own !== undefined && (await serversOf(own, check)).length > 0
-  return stepDown(at, isUsable ? own : singleServerZone(zone, server), null)
+  const own = answer && readDelegation(answer, zone, check.port)
+  const isUsable = own !== undefined && (await findServerAddresses(own, check)).length > 0
+  return extendPath(at, isUsable ? own : singleServerZone(zone, server), null)
 }
 
 /**
@@ -197,7 +197,7 @@ const singleServerZone = (zone: string, server: DnsServerAddress): Delegation =>
  * record is of the target's zone, RFC 6604 section 3), by queries for the names above, the nearest first. Undefined if there is
  * none between `target` and `zone`.
  */
-async function enclosingSoa({ server, message }: WalkAnswer, target: string, zone: string, check: DnsCheck) {
+async function findZoneSoa({ server, message }: PathReply, target: string, zone: string, check: DnsCheck) {
   const levels = [target, ...listAncestors(target).toReversed()]
   for (const name of levels.filter((level) => isWithin(level, zone))) {
     const answer = name === target ? message : await getAnswer(server, { name, type: 'SOA' }, check, LEVEL_MS)
@@ -217,7 +217,7 @@ const isAnswer = ({ rcode }: DnsMessage): boolean => rcode === 'NOERROR' || rcod
  * Whether a response is unlike an authoritative server's, so that it might come from an interceptor: an error, or recursion
  * offered (RA) without authoritative data (AA).
  */
-export function isSuspect(message: DnsMessage): boolean {
+export function isImplausible(message: DnsMessage): boolean {
   return !isAnswer(message) || (message.ra && !(message.aa && hasData(message)))
 }
 
@@ -239,13 +239,13 @@ function isFromAbove(message: DnsMessage, zone: string): boolean {
 /**
  * Reads the NS records of a zone, with their glue, from an answer or a referral; undefined after an error or without NS records.
  */
-function delegationFrom(message: DnsMessage, zone: string, port: number): Delegation | undefined {
+function readDelegation(message: DnsMessage, zone: string, port: number): Delegation | undefined {
   if (message.rcode !== 'NOERROR') return undefined
   const records = [...message.answers, ...message.authority]
   const hosts = listNsHosts(records, zone)
   if (hosts.length === 0) return undefined
   const glue = (host: string) => message.additional.filter(({ name }) => name === host)
-  const known = hosts.slice(0, MAX_SERVERS).map((host) => [host, addressesIn(glue(host), port)] as const)
+  const known = hosts.slice(0, MAX_SERVERS).map((host) => [host, readAddresses(glue(host), port)] as const)
   return { zone, hosts: new Map(known) }
 }
 
@@ -253,27 +253,27 @@ function delegationFrom(message: DnsMessage, zone: string, port: number): Delega
  * Reads a referral: NS records of a zone closer to the name, in a response without answers and without the AA bit (RFC 1034
  * section 4.3.2).
  */
-function referralFrom(message: DnsMessage, zone: string, name: string, port: number): Delegation | undefined {
+function readReferral(message: DnsMessage, zone: string, name: string, port: number): Delegation | undefined {
   if (message.aa || message.answers.length > 0) return undefined
   const isBelow = (owner: string) => isWithin(name, owner) && owner !== zone && isWithin(owner, zone)
   const owner = message.authority.find((record) => record.type === 'NS' && isBelow(record.name))?.name
-  return owner === undefined ? undefined : delegationFrom(message, owner, port)
+  return owner === undefined ? undefined : readDelegation(message, owner, port)
 }
 
 /**
  * Returns the addresses of a zone's name servers from glue. With fewer than three, also looks up at most three hosts that have no
  * glue.
  */
-async function serversOf({ hosts }: Delegation, check: DnsCheck): Promise<DnsServerAddress[]> {
+async function findServerAddresses({ hosts }: Delegation, check: DnsCheck): Promise<DnsServerAddress[]> {
   const glued = [...hosts.values()].flat()
-  if (glued.length >= 3) return byFamily(glued)
+  if (glued.length >= 3) return alternateFamilies(glued)
   const others = [...hosts].filter(([, known]) => known.length === 0).slice(0, 3)
   const looked = await Promise.all(others.map(([host]) => resolveHost(host, check)))
-  return byFamily([...glued, ...looked.flatMap((found) => found ?? [])])
+  return alternateFamilies([...glued, ...looked.flatMap((found) => found ?? [])])
 }
 
 /** Orders addresses so that IPv4 and IPv6 alternate: only the first few are queried, and a machine might lack one of the two. */
-function byFamily(servers: readonly DnsServerAddress[]): DnsServerAddress[] {
+function alternateFamilies(servers: readonly DnsServerAddress[]): DnsServerAddress[] {
   const [v6, v4] = [servers.filter(hasIpv6), servers.filter((server) => !hasIpv6(server))]
   return servers.flatMap((_, index) => [...v4.slice(index, index + 1), ...v6.slice(index, index + 1)])
 }
@@ -287,7 +287,7 @@ export function resolveHost(host: string, check: DnsCheck): Promise<readonly Dns
   const lookUp = async (resolver: Resolver, type: 'A' | 'AAAA') => {
     const message = await getAnswer(resolver, { name: host, type, ...RECURSIVE }, check, RESOLVER_MS)
     if (message === undefined) return undefined
-    const all = addressesIn(message.answers, port)
+    const all = readAddresses(message.answers, port)
     const isDenied = all.length === 0 && ['NOERROR', 'NXDOMAIN'].includes(message.rcode) && message.ra
     const usable = all.filter(canBeServerAddress)
     return isDenied || usable.length > 0 ? usable : undefined
@@ -306,7 +306,7 @@ export function resolveHost(host: string, check: DnsCheck): Promise<readonly Dns
   return cache.memoize(`host ${host}`, look, (addresses) => addresses !== undefined && addresses.length > 0)
 }
 
-function addressesIn(records: readonly ResourceRecord[], port: number): DnsServerAddress[] {
+function readAddresses(records: readonly ResourceRecord[], port: number): DnsServerAddress[] {
   const addresses = records.flatMap((record) => ('address' in record ? [record.address] : []))
   return [...new Set(addresses)].map((address) => ({ address, port }))
 }

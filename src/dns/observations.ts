@@ -61,7 +61,7 @@ export interface ServerObservation extends TxtObservation {
    * Whether the response is unlike an authoritative server's (an error, or recursion without authority) and might be an
    * interceptor's; null without a response.
    */
-  readonly isSuspect: boolean | null
+  readonly isImplausible: boolean | null
   /**
    * Whether the server acts as a recursive resolver: it offers recursion (RA) without authority (AA), or answers for the
    * registry's zone too.
@@ -104,7 +104,7 @@ export interface MisplacedRecord {
    * Kind of name. `doubled`: the checked name with the zone, or itself, appended. `used`: a name that can rightly have other TXT
    * records, such as the parent or a wildcard. `wrong`: any other name.
    */
-  readonly how: 'doubled' | 'wrong' | 'used'
+  readonly kind: 'doubled' | 'wrong' | 'used'
   /** All TXT values there; at least one, not necessarily the expected value. */
   readonly values: readonly TxtValue[]
 }
@@ -116,7 +116,7 @@ export interface CnameChain {
   /** Whether the end of the chain is known, even if no records exist there. False if its name servers couldn't be queried. */
   readonly isKnown: boolean
   /** Whether the checked name has TXT records beside the CNAME, which RFC 1034 section 3.6.2 forbids. Default: false. */
-  readonly isBeside?: true
+  readonly hasTxtBeside?: true
 }
 
 /**
@@ -156,10 +156,10 @@ export interface FoundZone extends Delegation {
   /** Delegations from the zone where the search began down to this zone. */
   readonly path: readonly Delegation[]
   /**
-   * Responses from the registries' servers on the path. Registries work, so a suspect response is an interceptor's. `isSuspect`
+   * Responses from the registries' servers on the path. Registries work, so a suspect response is an interceptor's. `isImplausible`
    * is null if the response had the domain's own records: it comes from a server of both zones, or from an interceptor.
    */
-  readonly registry: { readonly address: string; readonly isSuspect: boolean | null }[]
+  readonly registry: { readonly address: string; readonly isImplausible: boolean | null }[]
 }
 
 /**
@@ -173,7 +173,7 @@ type ZoneNotFound = {
       readonly kind: 'no_domain'
       readonly domain: string
       /** Zone of the registry that denies the domain. */
-      readonly saidBy: string
+      readonly deniedBy: string
       /** Negative TTL in seconds of the denial; null without an SOA record. */
       readonly negativeTtl: number | null
     }
@@ -189,7 +189,7 @@ export interface Observations {
   readonly name: string
   /** Expected TXT value, untruncated; null if none is expected. */
   readonly expected: string | null
-  readonly isGiven: boolean
+  readonly mayBeCut: boolean
   readonly location: ZoneLocation
   /** Name servers, one entry for each host and address. Empty unless the zone was found. */
   readonly servers: readonly ServerObservation[]
@@ -226,17 +226,17 @@ export interface Observations {
  */
 export function detectInterception(seen: Pick<Observations, 'servers' | 'location' | 'mayBeLocal'>) {
   const { servers, location, mayBeLocal } = seen
-  const heard = servers.filter(({ isSuspect }) => isSuspect !== null)
+  const heard = servers.filter(({ isImplausible }) => isImplausible !== null)
   const registry = location.kind === 'found' ? location.registry : []
-  // The domain's own records from a registry's server (`isSuspect` null) are plausible only if a name server of the domain has
+  // The domain's own records from a registry's server (`isImplausible` null) are plausible only if a name server of the domain has
   // the same address, and thus serves both zones. An interceptor gives these records at any address.
-  const isPlausible = ({ isSuspect, address }: Pick<ServerObservation, 'isSuspect' | 'address'>) =>
-    isSuspect === null ? heard.some((one) => one.address === address && one.host !== address) : !isSuspect
+  const isSound = ({ isImplausible: bad, address }: Pick<ServerObservation, 'isImplausible' | 'address'>) =>
+    bad === null ? heard.some((one) => one.address === address && one.host !== address) : !bad
   const isGenuine = (server: ServerObservation) => {
     const isNear = (other: Pick<ServerObservation, 'address'>) => hasIpv6(other) === hasIpv6(server)
-    if (server.isSuspect === null) return true
+    if (server.isImplausible === null) return true
     if (heard.filter(isNear).every(({ isResolver }) => isResolver)) return false
-    return (registry.some(isNear) ? registry : heard).some((one) => isNear(one) && isPlausible(one))
+    return (registry.some(isNear) ? registry : heard).some((one) => isNear(one) && isSound(one))
   }
   const intercepted = servers.filter((server) => !isGenuine(server))
   const isAnswered = intercepted.length > 0 && heard.length === intercepted.length
@@ -244,8 +244,8 @@ export function detectInterception(seen: Pick<Observations, 'servers' | 'locatio
   const interception = hasZone ? 'inside' : isAnswered ? 'answered' : null
   // An interceptor's NS set can name hosts that exist on this network only. Drop the silent ones: users can't repair them.
   const named = intercepted.flatMap(({ nsSet }) => nsSet)
-  const isForeign = ({ host, isSuspect }: ServerObservation) => isSuspect === null && named.includes(host)
-  return { genuine: servers.filter((server) => isGenuine(server) && !isForeign(server)), interception }
+  const isNamed = (one: ServerObservation) => one.isImplausible === null && named.includes(one.host)
+  return { genuine: servers.filter((server) => isGenuine(server) && !isNamed(server)), interception }
 }
 
 /**
@@ -285,7 +285,7 @@ export const isConclusive = (outcome: TxtOutcome): boolean =>
  * Returns the longest time in seconds that caches may keep the observed data: the TTL of a TXT set or CNAME, or a negative TTL;
  * null if unknown.
  */
-export function longestTtl(answers: readonly TxtObservation[]): number | null {
+export function longestTtlOf(answers: readonly TxtObservation[]): number | null {
   const seconds = answers.flatMap(({ values, alias, ttl, negativeTtl }) => {
     const known = values.length > 0 || alias !== null ? ttl : negativeTtl
     return known === null ? [] : [known]

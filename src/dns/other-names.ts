@@ -13,10 +13,10 @@ const SERVER_MS = 2500
  * then doubles, a first label repeats, and an unsupported "@" becomes a label. Users choose `www`, a parent, or a label such as
  * `_dmarc`.
  */
-function candidateNames(
+function listCandidateNames(
   zone: string,
   { name, expected }: DnsCheck,
-): readonly (readonly [how: MisplacedRecord['how'], name: string])[] {
+): readonly (readonly [kind: MisplacedRecord['kind'], name: string])[] {
   const [first = ''] = name.split('.')
   const parent = name.slice(first.length + 1)
   const prefix = /^_*([a-z0-9_-]{1,40})=/i.exec(expected ?? '')?.[1]?.toLowerCase() ?? 'mailclaim'
@@ -61,9 +61,9 @@ export async function findTxtAtOtherNames(server: DnsServerAddress, zone: string
     txtAt(`${unused}.${name === zone ? name : name.slice(name.indexOf('.') + 1)}`),
     txtAt(`${unused}.${name}`),
     txtAt(`${unused}.${zone}`),
-    ...candidateNames(zone, check).map(async ([how, at]) => {
+    ...listCandidateNames(zone, check).map(async ([kind, at]) => {
       const answer = await txtAt(at)
-      return { name: at, how, values: answer?.aliases.length === 0 ? answer.values : [] }
+      return { name: at, kind, values: answer?.aliases.length === 0 ? answer.values : [] }
     }),
   ])
   const values = beside?.values ?? []
@@ -75,7 +75,7 @@ export async function findTxtAtOtherNames(server: DnsServerAddress, zone: string
     haveSameValues(below.values, values)
   // A wildcard gives its values at every name that doesn't exist, so a name with exactly these values has no misplaced record.
   const isWildcards = (one: (typeof found)[number]) =>
-    one.how !== 'used' &&
+    one.kind !== 'used' &&
     [beside, below, above].some((wild) => wild !== undefined && haveSameValues(one.values, wild.values))
   return {
     misplaced: found.filter((one) => one.values.length > 0 && !isWildcards(one)),

@@ -1,4 +1,4 @@
-import { serializeKeyRecords } from './dnssec.ts'
+import { serializeDsAndKeys } from './dnssec.ts'
 import type { DnsCheck } from './locate.ts'
 import { isConclusive, type ResolverObservation } from './observations.ts'
 import { toTxtObservation } from './servers.ts'
@@ -37,7 +37,7 @@ export async function observeResolver(
       ...{ resolver, failsValidation: false, explanation: message?.explanation ?? null, cached: null },
     }
   }
-  const cachedSet = async (
+  const queryCached = async (
     types: readonly ('NS' | 'DS' | 'DNSKEY')[],
     textsOf: (message: DnsMessage) => readonly string[],
   ) => {
@@ -50,12 +50,12 @@ export async function observeResolver(
   const first = await observe(false)
   if (zone === undefined) return first
   if (isConclusive(first.outcome) && first.outcome !== 'match')
-    return { ...first, cached: await cachedSet(['NS'], ({ answers }) => listNsHosts(answers, zone)) }
+    return { ...first, cached: await queryCached(['NS'], ({ answers }) => listNsHosts(answers, zone)) }
   if (first.outcome !== 'servfail') return first
   const { outcome: unchecked } = await observe(true)
   if (!isConclusive(unchecked)) return first
   // SERVFAIL might also come from a slow name server. So query once more, and use that response if it succeeds.
   const again = await observe(false)
   if (again.outcome !== 'servfail') return again
-  return { ...again, failsValidation: true, cached: await cachedSet(['DS', 'DNSKEY'], serializeKeyRecords) }
+  return { ...again, failsValidation: true, cached: await queryCached(['DS', 'DNSKEY'], serializeDsAndKeys) }
 }

@@ -3,7 +3,7 @@ import {
   detectInterception,
   groupByOutcome,
   isConclusive,
-  longestTtl,
+  longestTtlOf,
   type MisplacedRecord,
   type Observations,
   type ResolverObservation,
@@ -49,8 +49,8 @@ type ZoneState = Observations &
 export function diagnose(observations: Observations): CheckReport {
   const { name, expected, location, servers, resolvers } = observations
   const isUnseen = ({ code }: Finding) => needsResolvers(observations) && NO_REPLY.includes(code)
-  const found = fromServers(observations)
-    .flatMap((one) => (isUnseen(one) ? fromResolvers(observations, one) : [one]))
+  const found = diagnoseServers(observations)
+    .flatMap((one) => (isUnseen(one) ? diagnoseResolvers(observations, one) : [one]))
     .toSorted((a, b) => verdictRankOf(a.code) - verdictRankOf(b.code))
   const reason = found[0] === undefined ? 'ready' : verdictOf(found[0].code)
   const verdict = expected === null ? 'unknown' : reason
@@ -59,7 +59,7 @@ export function diagnose(observations: Observations): CheckReport {
     expected,
     verdict,
     ready: verdict === 'ready' || verdict === 'ready_with_warning',
-    retry_after_seconds: retryAfter(observations, verdict, found),
+    retry_after_seconds: retryAfterSeconds(observations, verdict, found),
     claim: null,
     zone: location.kind === 'found' ? location.zone : null,
     nameservers: servers.map(({ host, address, outcome, authoritative, values, ttl, soa, ms }) => ({
@@ -95,7 +95,7 @@ const secondsToWait = (...known: readonly (number | null)[]): number =>
  * needs a fix: the seconds for which caches may keep the present state after the fix. Null if unknown, or if no value is
  * expected.
  */
-function retryAfter(
+function retryAfterSeconds(
   { servers, location, expected }: Observations,
   verdict: Verdict,
   found: readonly Finding[],
@@ -105,7 +105,7 @@ function retryAfter(
   if (left.length > 0) return Math.max(...left)
   if (verdict !== 'fix') return null
   const ttl =
-    location.kind === 'no_domain' ? location.negativeTtl : longestTtl(groupByOutcome(servers).withoutRecord)
+    location.kind === 'no_domain' ? location.negativeTtl : longestTtlOf(groupByOutcome(servers).withoutRecord)
   return ttl === null ? null : Math.min(MAX_WAIT_SECONDS, ttl)
 }
 
@@ -117,7 +117,7 @@ const NO_REPLY: readonly FindingCode[] = ['nameserver_unreachable', 'resolver_un
  * returned a CNAME, which is usable even if the end of its chain is unknown.
  */
 export function needsResolvers(observations: Observations): boolean {
-  const [first] = fromServers(observations)
+  const [first] = diagnoseServers(observations)
   return first !== undefined && NO_REPLY.includes(first.code) && !observations.alias
 }
 
@@ -127,7 +127,7 @@ export function needsResolvers(observations: Observations): boolean {
  *
  * @param unseen the finding that no name server gave a usable response; kept unless a resolver has the expected value
  */
-function fromResolvers(observations: Observations, unseen: Finding): Finding[] {
+function diagnoseResolvers(observations: Observations, unseen: Finding): Finding[] {
   const { name, expected, location } = observations
   // A resolver with authority (AA) over a name of the public DNS serves a zone of its own, so ignore its response.
   const isPublic = ({ authoritative }: TxtObservation) =>
@@ -136,21 +136,21 @@ function fromResolvers(observations: Observations, unseen: Finding): Finding[] {
   const having = answers.filter(({ outcome }) => outcome === 'match')
   if (having.length > 0) return [createFinding('resolver_only', { name, ...resolverFacts(having) })]
   if (answers.length === 0) return [unseen]
-  const ttl = longestTtl(answers)
+  const ttl = longestTtlOf(answers)
   const facts = { seconds: ttl === null ? null : secondsToWait(ttl), ...resolverFacts(answers) }
   const values = valuesOf(answers)
-  const best = expected === null ? undefined : explainMismatch(expected, values, observations.isGiven)
+  const best = expected === null ? undefined : explainMismatch(expected, values, observations.mayBeCut)
   if (best === undefined)
     return [createFinding(unseen.code, { ...unseen.evidence, values: decodeValues(values), ...facts })]
   const zone = location.kind === 'found' ? location.zone : null
-  return [wrongValue({ ...observations, zone }, best, facts), unseen]
+  return [createValueFinding({ ...observations, zone }, best, facts), unseen]
 }
 
 /** Derives findings from the name servers' responses or, without responses, from the cause of that. */
-function fromServers(observations: Observations): Finding[] {
+function diagnoseServers(observations: Observations): Finding[] {
   const { name, location, limitReached } = observations
   if (location.kind === 'no_domain')
-    return [createFinding('domain_not_found', { domain: location.domain, said_by: location.saidBy })]
+    return [createFinding('domain_not_found', { domain: location.domain, said_by: location.deniedBy })]
   if (location.kind === 'lost' && limitReached) return [createFinding('limit_reached', { name })]
   if (location.kind === 'lost')
     return [createFinding('resolver_unreachable', { name, replies: location.replies })]
@@ -175,30 +175,30 @@ function findCauses(state: ZoneState): Finding[] {
   const { withRecord, withoutRecord } = state
   // A resolver that has cached the CNAME never sees the TXT record beside it, so report the CNAME even if all name servers have
   // the expected value.
-  if (state.expected !== null && state.alias?.isBeside) return findCname(state) ?? []
+  if (state.expected !== null && state.alias?.hasTxtBeside) return findCname(state) ?? []
   if (withoutRecord.length === 0) return []
   if (state.expected === null) return findUnregistered(state) ?? findSuspicions(state)
   if (withRecord.length > 0) return [findDisagreement(state)]
-  const best = explainMismatch(state.expected, valuesOf(withoutRecord), state.isGiven)
+  const best = explainMismatch(state.expected, valuesOf(withoutRecord), state.mayBeCut)
   // Another claim's token at the name doesn't show where the expected value was put, so search other names as well.
   const isFault = best !== undefined && best.fault !== 'stale_token'
   const otherNames = isFault ? undefined : (findCname(state) ?? findMisplaced(state) ?? findWildcard(state))
   if (otherNames !== undefined) return otherNames
-  if (best !== undefined) return [wrongValue(state, best)]
+  if (best !== undefined) return [createValueFinding(state, best)]
   const values = decodeValues(valuesOf(withoutRecord))
   const owner = values.map((value) => /^heritage=([\w.-]+)/.exec(value)?.[1]).find(Boolean) ?? null
-  return findUnregistered(state) ?? [createFinding('missing', { ...placeOf(state), values, owner })]
+  return findUnregistered(state) ?? [createFinding('missing', { ...recordFacts(state), values, owner })]
 }
 
 const valuesOf = (seen: readonly TxtObservation[]) => deduplicateValues(seen.flatMap(({ values }) => values))
 
-type Placed = Observations & { readonly zone: string | null }
+type WithZone = Observations & { readonly zone: string | null }
 
 /**
  * Returns facts about the place where the record belongs, in the terms of a DNS provider's form. They include the zone's name
  * servers, because users often add the record at a provider that doesn't host the zone.
  */
-function placeOf({ name, zone, expected, servers }: Placed) {
+function recordFacts({ name, zone, expected, servers }: WithZone) {
   const hosts = servers.map(({ host }) => host)
   const host = zone === null ? name : toRelativeName(name, zone)
   const place = { name, zone, provider: dnsProviderOf(hosts), host, expected, ...parkingStateOf(hosts) }
@@ -222,8 +222,8 @@ function findCname(state: ZoneState): Finding[] | undefined {
   const { alias, otherNames } = state
   if (!alias?.isKnown || otherNames?.wildcard) return undefined
   const target = alias.targets.at(-1) ?? state.name
-  const reason = isValueTarget(target) ? 'value_as_target' : alias.isBeside ? 'beside' : 'other_target'
-  return [createFinding('cname_at_name', { ...placeOf(state), target, reason, chain: alias.targets })]
+  const reason = isValueTarget(target) ? 'value_as_target' : alias.hasTxtBeside ? 'beside' : 'other_target'
+  return [createFinding('cname_at_name', { ...recordFacts(state), target, reason, chain: alias.targets })]
 }
 
 /** Whether a CNAME target is a TXT value, entered with the wrong record type: no host name has an equals sign. */
@@ -233,11 +233,11 @@ const isValueTarget = (target: string): boolean => target.includes('=')
 function findMisplaced(state: ZoneState): Finding[] | undefined {
   const { expected, otherNames } = state
   const places = otherNames?.misplaced ?? []
-  const isFaulty = ({ values }: MisplacedRecord) => explainMismatch(expected ?? '', values, state.isGiven)
+  const isFaulty = ({ values }: MisplacedRecord) => explainMismatch(expected ?? '', values, state.mayBeCut)
   const place =
     places.find(({ values }) => hasText(values, expected)) ??
     // Look for faulty copies at wrong names only: names in use, such as the parent, have similar values of other services.
-    places.find((one) => one.how !== 'used' && isFaulty(one) !== undefined)
+    places.find((one) => one.kind !== 'used' && isFaulty(one) !== undefined)
   return place && explainMisplaced(state, place)
 }
 
@@ -245,15 +245,15 @@ function findMisplaced(state: ZoneState): Finding[] | undefined {
  * Returns the finding for a record at a wrong name and, if its value is wrong too, a second finding: otherwise users would move a
  * wrong value to the right name.
  */
-function explainMisplaced(state: ZoneState, { name, how, values }: MisplacedRecord): Finding[] {
+function explainMisplaced(state: ZoneState, { name, kind, values }: MisplacedRecord): Finding[] {
   const isRight = hasText(values, state.expected)
-  const fault = isRight ? undefined : explainMismatch(state.expected ?? '', values, state.isGiven)
+  const fault = isRight ? undefined : explainMismatch(state.expected ?? '', values, state.mayBeCut)
   const there = isRight ? [state.expected] : (fault?.seen ?? decodeValues(values))
-  const code = how === 'doubled' ? 'doubled_name' : 'other_name'
+  const code = kind === 'doubled' ? 'doubled_name' : 'other_name'
   const value = fault === undefined || fault.fault === 'given_value_cut' ? null : state.expected
   return [
-    createFinding(code, { ...placeOf(state), found_at: name, values: there, value }),
-    ...(fault === undefined ? [] : [wrongValue(state, fault)]),
+    createFinding(code, { ...recordFacts(state), found_at: name, values: there, value }),
+    ...(fault === undefined ? [] : [createValueFinding(state, fault)]),
   ]
 }
 
@@ -262,13 +262,13 @@ function findWildcard(state: ZoneState): Finding[] | undefined {
   const wildcard = state.otherNames?.wildcard
   if (!wildcard) return undefined
   const values = wildcard.length === 0 ? null : decodeValues(wildcard)
-  return [createFinding('wildcard_answer', { ...placeOf(state), values })]
+  return [createFinding('wildcard_answer', { ...recordFacts(state), values })]
 }
 
 /** Creates the finding for a fault of a TXT value. */
-function wrongValue(state: Placed, { fault, seen: values }: ValueExplanation, more: Evidence = {}): Finding {
+function createValueFinding(state: WithZone, { fault, seen: values }: ValueExplanation, more: Evidence = {}) {
   const seen = values.length === 1 ? (values[0] ?? '') : values
-  return createFinding(fault, { ...placeOf(state), seen, ...more })
+  return createFinding(fault, { ...recordFacts(state), seen, ...more })
 }
 
 /**
@@ -279,15 +279,15 @@ function findSuspicions(state: ZoneState): Finding[] {
   const values = decodeValues(valuesOf(state.servers))
   const prefixes = values.map(prefixOf)
   const places = (state.otherNames?.misplaced ?? []).filter(
-    ({ how, values: there }) =>
-      how !== 'used' &&
+    ({ kind, values: there }) =>
+      kind !== 'used' &&
       // A value with the same prefix as one at the checked name is no mistake: services can verify several names.
       decodeValues(there).some((one) => looksLikeToken(one) && !prefixes.includes(prefixOf(one))),
   )
   const found = [
     ...values.flatMap((value): Finding[] => {
       const fault = findFormatFault(value)
-      return fault === undefined ? [] : [wrongValue(state, { fault, seen: [value] })]
+      return fault === undefined ? [] : [createValueFinding(state, { fault, seen: [value] })]
     }),
     ...places.slice(0, 1).flatMap((place) => explainMisplaced(state, place)),
     ...(isValueTarget(state.alias?.targets.at(-1) ?? '') ? (findCname(state) ?? []) : []),
@@ -315,14 +315,14 @@ function findDisagreement(state: ZoneState): Finding {
     const reason = withoutRecord.some(isDelegated) ? 'delegated' : 'not_delegated'
     const inZone = [...new Set(state.servers.flatMap(({ nsSet }) => nsSet))]
     const both = { servers: withoutRecord.map(serverFact), with: withRecord.map(serverFact) }
-    const place = { ...placeOf(state), holder, at_registrar: parent, in_zone: inZone }
+    const place = { ...recordFacts(state), holder, at_registrar: parent, in_zone: inZone }
     return createFinding('parent_child_mismatch', { ...place, reason, ...both })
   }
   const serials = withRecord.map(({ soa }) => soa?.serial)
   const damaged = withoutRecord.filter(({ soa }) => soa !== null && serials.includes(soa.serial))
   const best = explainMismatch(state.expected ?? '', valuesOf(damaged))
   if (best !== undefined && best.fault !== 'stale_token')
-    return wrongValue(state, best, { copies: damaged.map(serverFact) })
+    return createValueFinding(state, best, { copies: damaged.map(serverFact) })
   const facts = { name, zone, with: withRecord.map(serverFact), without: withoutRecord.map(serverFact) }
   const serial = damaged.length === withoutRecord.length ? (damaged[0]?.soa?.serial ?? null) : null
   return createFinding('partial_propagation', { ...facts, serial, seconds: USUAL_WAIT_SECONDS })
@@ -358,7 +358,7 @@ function findBrokenServers(state: ZoneState): Finding[] {
   const addressless = servers.filter(({ address, outcome }) => address === null && outcome === 'unreachable')
   if (addressless.length === servers.length)
     return [createFinding('no_nameservers', { zone, holder, hosts: addressless.map(({ host }) => host) })]
-  const heard = servers.filter(({ isSuspect }) => isSuspect !== null)
+  const heard = servers.filter(({ isImplausible }) => isImplausible !== null)
   // Leave out servers that timed out only because the end of their CNAME chain is unknown, and IPv6 addresses of hosts that
   // respond over IPv4, because this machine might lack IPv6.
   const silent = state.silent.filter(
@@ -380,9 +380,9 @@ function findBrokenServers(state: ZoneState): Finding[] {
   const lameFindings = found('some_servers_lame', lame)
   // Servers that respond, but don't deliver the TXT set: it is truncated (TC bit) and TCP fails (outcome `timeout`), or they fail
   // for TXT queries.
-  const mute = silent.filter(({ isSuspect }) => isSuspect !== null)
+  const mute = silent.filter(({ isImplausible }) => isImplausible !== null)
   const why = mute.some(({ outcome }) => outcome === 'timeout') ? 'too_large' : 'no_txt'
-  const dead = silent.filter(({ isSuspect }) => isSuspect === null)
+  const dead = silent.filter(({ isImplausible }) => isImplausible === null)
   if (withRecord.length + withoutRecord.length > 0)
     return [
       ...lameFindings,
@@ -411,7 +411,7 @@ const resolverFacts = (some: readonly ResolverObservation[]): Evidence => ({
  * otherwise the warning `resolver_differs`.
  */
 function findStaleResolvers(state: ZoneState): Finding[] {
-  if (state.expected === null || state.alias?.isBeside) return []
+  if (state.expected === null || state.alias?.hasTxtBeside) return []
   const kept = (one: ResolverObservation) => staleSeconds(one, state)
   // A resolver's silence proves nothing, so leave it out. Failed validation is left out below if `dnssec_bogus` reports it
   // already.
@@ -442,7 +442,7 @@ function staleSeconds(
   const isOld = cached !== null && current !== null && cached.texts.some((text) => !current.includes(text))
   const isOldAlias = alias !== null && servers.every((server) => server.alias !== alias)
   const ttls = [
-    isConclusive(resolver.outcome) ? longestTtl([resolver]) : null,
+    isConclusive(resolver.outcome) ? longestTtlOf([resolver]) : null,
     isOld ? cached.ttl : null,
     isOldAlias ? ttl : null,
   ].filter((ttl) => ttl !== null)

@@ -1,5 +1,5 @@
 import type { DnsServerAddress } from '../context.ts'
-import { type DnsCheck, findZone, isFromZone, isSuspect, MAX_SERVERS, resolveHost } from './locate.ts'
+import { type DnsCheck, findZone, isFromZone, isImplausible, MAX_SERVERS, resolveHost } from './locate.ts'
 import type { CnameChain, FoundZone, ServerObservation, TxtObservation, TxtOutcome } from './observations.ts'
 import { DNS_PORT } from './wire/address.ts'
 import { awaitPreferred, getAnswer, type QueryResult, sendQuery } from './wire/ask.ts'
@@ -36,7 +36,7 @@ export async function observeNameServers(location: FoundZone, check: DnsCheck) {
   const askHost = async (host: string): Promise<ServerReply[]> => {
     if (hosts.has(host) || hosts.size >= MAX_SERVERS) return []
     hosts.add(host)
-    const addresses = await addressesOf(host, location, check)
+    const addresses = await findHostAddresses(host, location, check)
     if (addresses === undefined || addresses.length === 0)
       return [{ ...NOT_ASKED, host, outcome: addresses === undefined ? 'timeout' : 'unreachable' }]
     const seen = await Promise.all(
@@ -56,7 +56,7 @@ export async function observeNameServers(location: FoundZone, check: DnsCheck) {
   const servers = await Promise.all(
     found.flat().map(async ({ txt, ...server }) => {
       if (txt?.aliases.length === 0 && txt.alias)
-        alias ??= { targets: [txt.alias], isKnown: true, isBeside: true }
+        alias ??= { targets: [txt.alias], isKnown: true, hasTxtBeside: true }
       if (txt === undefined || txt.aliases.length === 0) return server
       const key = txt.aliases.join(' ')
       const end = ends.get(key) ?? findCnameEnd(zone, txt, server, check)
@@ -68,13 +68,13 @@ export async function observeNameServers(location: FoundZone, check: DnsCheck) {
       return { ...server, outcome, values }
     }),
   )
-  return { servers: servers.toSorted(byHost), alias }
+  return { servers: servers.toSorted(compareByHost), alias }
 }
 
 /**
  * Returns the addresses of a name server, from glue or by the resolvers; empty if it certainly has none, undefined if unknown.
  */
-async function addressesOf(host: string, { zone, hosts, parent }: FoundZone, check: DnsCheck) {
+async function findHostAddresses(host: string, { zone, hosts, parent }: FoundZone, check: DnsCheck) {
   const glue = hosts.get(host) ?? []
   const addresses = glue.length > 0 ? glue : await resolveHost(host, check)
   // Without any glue in the delegation, nobody can look up name servers inside the zone, so treat such a server as having no
@@ -97,7 +97,7 @@ const NO_ANSWER: TxtObservation = {
 /** Observation of a server that wasn't queried; the caller adds host and address. */
 const NOT_ASKED: ServerReply = {
   ...NO_ANSWER,
-  ...{ host: '', address: null, isSuspect: null, isResolver: false },
+  ...{ host: '', address: null, isImplausible: null, isResolver: false },
   ...{ soa: null, nsSet: [], txt: undefined },
 }
 
@@ -130,7 +130,7 @@ async function askServer(server: DnsServerAddress, { zone, hosts }: FoundZone, c
     ...NOT_ASKED,
     ...answer,
     outcome,
-    isSuspect: isInterceptor || isSuspect(message),
+    isImplausible: isInterceptor || isImplausible(message),
     isResolver: isInterceptor || (message.ra && !message.aa),
     ...{ soa, nsSet: isInterceptor ? [] : nsSet },
     txt: isLame ? undefined : readTxt(message, name),
@@ -206,7 +206,7 @@ async function followCnames(visited: readonly string[], check: DnsCheck): Promis
   const location = await findZone(target, check)
   if (location.kind !== 'found') return nothing(location.kind === 'no_domain')
   const hosts = [...location.hosts.keys()].slice(0, 4)
-  const known = await Promise.all(hosts.map((host) => addressesOf(host, location, check)))
+  const known = await Promise.all(hosts.map((host) => findHostAddresses(host, location, check)))
   const servers = known.flatMap((addresses) => addresses ?? []).slice(0, 4)
   const isGood = (one: DnsMessage) =>
     ['NOERROR', 'NXDOMAIN', 'YXDOMAIN'].includes(one.rcode) && isFromZone(one, location.zone)
@@ -224,7 +224,7 @@ async function followCnames(visited: readonly string[], check: DnsCheck): Promis
 }
 
 /** Compares servers by host name, then IPv4 before IPv6, for `sort`. */
-function byHost(one: ServerObservation, other: ServerObservation): number {
+function compareByHost(one: ServerObservation, other: ServerObservation): number {
   const key = ({ host, address }: ServerObservation) => `${host} ${address?.includes(':') ? 1 : 0} ${address}`
   return key(one) < key(other) ? -1 : 1
 }

@@ -1,19 +1,19 @@
 import type { Clock, DnsServerAddress } from '../context.ts'
 
 /** Milliseconds for which a result is cached, and for which a silent server isn't queried. */
-const KEPT_MS = 5 * 60 * 1000
+const CACHED_MS = 5 * 60 * 1000
 /**
  * Maximum number of cached results; a new one replaces the oldest. Without this limit, a run over thousands of domains, each in
  * its own zone, would fill the memory.
  */
-const MAX_KEPT = 1000
+const MAX_CACHED = 1000
 /** Number of unanswered queries in a row after which a server isn't queried for five minutes. */
 const SILENT_AFTER = 3
 
 /** Cache that the checks of a run share: zones, addresses of name servers, and which servers are silent. */
-export type DnsCache = ReturnType<typeof createDnsCache>
+export type CheckCache = ReturnType<typeof createCheckCache>
 
-export function createDnsCache(clock: Pick<Clock, 'monotonic'>) {
+export function createCheckCache(clock: Pick<Clock, 'monotonic'>) {
   const results = new Map<string, { readonly result: Promise<unknown>; readonly until: number }>()
   const silences = new Map<string, { count: number; until: number }>()
   const keyOf = ({ address, port }: DnsServerAddress) => `${address} ${port}`
@@ -22,18 +22,18 @@ export function createDnsCache(clock: Pick<Clock, 'monotonic'>) {
      * Returns the cached result for `key`, finished or still running, if its `load` began at most five minutes ago; otherwise
      * calls `load`.
      *
-     * @param isKept whether to cache a result; a failure isn't, since it might be over at the next attempt. Errors of `load` are
+     * @param isCacheable whether to cache a result; a failure isn't, since it might be over at the next attempt. Errors of `load` are
      *   never cached
      */
-    memoize<T>(key: string, load: () => Promise<T>, isKept: (result: T) => boolean): Promise<T> {
+    memoize<T>(key: string, load: () => Promise<T>, isCacheable: (result: T) => boolean): Promise<T> {
       const known = results.get(key)
       if (known !== undefined && clock.monotonic() < known.until) return known.result as Promise<T>
       const result = load()
-      results.set(key, { result, until: clock.monotonic() + KEPT_MS })
+      results.set(key, { result, until: clock.monotonic() + CACHED_MS })
       const [oldest = key] = results.keys()
-      if (results.size > MAX_KEPT) results.delete(oldest)
+      if (results.size > MAX_CACHED) results.delete(oldest)
       const forget = () => results.delete(key)
-      result.then((value) => isKept(value) || forget(), forget)
+      result.then((value) => isCacheable(value) || forget(), forget)
       return result
     },
     /** Whether a server left at least three queries in a row unanswered, the last one less than five minutes ago. */
@@ -45,7 +45,7 @@ export function createDnsCache(clock: Pick<Clock, 'monotonic'>) {
     recordReply(server: DnsServerAddress, answered: boolean): void {
       const key = keyOf(server)
       const count = answered ? 0 : (silences.get(key)?.count ?? 0) + 1
-      silences.set(key, { count, until: clock.monotonic() + KEPT_MS })
+      silences.set(key, { count, until: clock.monotonic() + CACHED_MS })
     },
   }
 }

@@ -54,16 +54,16 @@ const stripQuotes = (text: string): string => stripInvisible(text).replace(QUOTE
 /**
  * Returns the most specific fault of the values at a name; undefined if none of the values resembles the expected one.
  *
- * @param isGiven whether the expected value is a user's `--value`, which might have been truncated when copied
+ * @param mayBeCut whether the expected value is a user's `--value`, which might have been truncated when copied
  */
 export function explainMismatch(
   expected: string,
   values: readonly TxtValue[],
-  isGiven = false,
+  mayBeCut = false,
 ): ValueExplanation | undefined {
   const read = values.filter(({ bytes }) => bytes.length <= MAX_COMPARED_BYTES).slice(0, MAX_COMPARED_VALUES)
   const found = read.flatMap((value): ValueExplanation[] => {
-    const fault = findFault(expected, value, isGiven)
+    const fault = findFault(expected, value, mayBeCut)
     return fault === undefined ? [] : [{ fault, seen: [shownValue(expected, value)] }]
   })
   const parts = splitRecords(expected, decodeValues(read))
@@ -76,9 +76,9 @@ export function explainMismatch(
  * Returns the fault of one value. Small changes are tested before large ones, and the first that explains the value is returned.
  * Undefined for the expected value itself, an unrelated value (SPF, another service's proof), and an empty expected value.
  *
- * @param isGiven as in `explainMismatch`
+ * @param mayBeCut as in `explainMismatch`
  */
-export function findFault(expected: string, value: TxtValue, isGiven = false): ValueFault | undefined {
+export function findFault(expected: string, value: TxtValue, mayBeCut = false): ValueFault | undefined {
   const seen = decodeValue(value.bytes)
   const wanted = stripQuotes(expected)
   if (seen === expected || wanted === '') return undefined
@@ -86,7 +86,7 @@ export function findFault(expected: string, value: TxtValue, isGiven = false): V
   const inner = stripQuotes(seen)
   if (inner === wanted) return 'quoted'
   if (inner.toLowerCase() === wanted.toLowerCase()) return 'case_changed'
-  if (isGiven && !/\s/.test(seen.trim()) && isPartOf(inner, wanted)) return 'given_value_cut'
+  if (mayBeCut && !/\s/.test(seen.trim()) && isPartOf(inner, wanted)) return 'given_value_cut'
   // Character-strings of a record are joined without a separator, which hides where the value begins. So compare them with a
   // space between as well.
   const apart = value.strings.map(decodeValue).join(' ')

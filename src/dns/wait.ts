@@ -23,20 +23,20 @@ export interface CheckAttempt {
  * two checks, polls one name server that lacks the record; if its answer changes, the next check follows at once.
  *
  * @param request `deadline` limits the wait, including the first check
- * @param inTurn runs a check when a run over many domains allows it; by default at once
- * @throws what `checkDns` throws, and what `inTurn` throws
+ * @param runLimited runs a check when a run over many domains allows it; by default at once
+ * @throws what `checkDns` throws, and what `runLimited` throws
  */
 export async function* waitForRecord(
   request: WaitRequest,
   effects: DnsEffects,
-  inTurn: <T>(work: () => Promise<T>) => Promise<T> = (work) => work(),
+  runLimited: <T>(work: () => Promise<T>) => Promise<T> = (work) => work(),
 ): AsyncGenerator<CheckAttempt, CheckReport, void> {
   const { clock } = effects
   // Set while only the caches of resolvers lack the record. `since`: time of the first such check (monotonic clock). `longestMs`:
   // longest TTL that checks have reported since then.
   let caches: { readonly since: number; readonly longestMs: number } | undefined
   for (let checks = 1; ; checks += 1) {
-    const report = await inTurn(() => {
+    const report = await runLimited(() => {
       const isOverdue = caches !== undefined && clock.monotonic() - caches.since > caches.longestMs
       return checkDns({ ...request, isOverdue }, effects)
     })

@@ -55,7 +55,7 @@ describe('the zone of a name is found from the registry down', () => {
     expect(seen.location).toMatchObject({
       kind: 'no_domain',
       domain: 'example.com',
-      saidBy: 'com',
+      deniedBy: 'com',
       negativeTtl: 60,
     })
   })
@@ -357,11 +357,11 @@ describe('records at wrong names', () => {
     ['mc.example.com', 'wrong', '_mc.example.com'],
     ['_dmarc.example.com', 'wrong', 'example.com'],
     ['*.example.com', 'used', 'example.com'],
-  ])('a record at %s is misplaced (kind "%s") for the checked name %s', async (at, how, name) => {
+  ])('a record at %s is misplaced (kind "%s") for the checked name %s', async (at, kind, name) => {
     for (const expected of at === '_prefix.example.com' ? ['prefix=token'] : ['prefix=token', null]) {
       const world = fakeInternet([COM, zone([txt(at, 'prefix=token')])])
       const { seen, asked } = await timedObserve(world, { name, expected })
-      expect(seen.otherNames?.misplaced).toMatchObject([{ name: at, how }])
+      expect(seen.otherNames?.misplaced).toMatchObject([{ name: at, kind }])
       expect(recursive(asked, 'example.com').filter(({ name: of }) => !of.startsWith('ns'))).toEqual([])
     }
   })
@@ -380,7 +380,7 @@ describe('records at wrong names', () => {
   test('records that a wildcard generates at wrong names are not observed as misplaced records', async () => {
     const { seen } = await timedObserve(wild([]), { name: 'app.example.com' })
     expect(seen.otherNames).toMatchObject({
-      misplaced: [{ how: 'used' }, { how: 'used' }],
+      misplaced: [{ kind: 'used' }, { kind: 'used' }],
       wildcard: [expect.anything()],
     })
   })

@@ -27,15 +27,15 @@ function server(more: Partial<ServerObservation> = {}): ServerObservation {
   return {
     ...{ host: 'ns1.example.com', address: '192.0.2.1', outcome: 'absent', authoritative: true },
     ...{ values: [], ttl: null, negativeTtl: 60, alias: null, ms: 10 },
-    ...{ isSuspect: false, isResolver: false, soa: soa(1), nsSet: [] },
+    ...{ isImplausible: false, isResolver: false, soa: soa(1), nsSet: [] },
     ...more,
   }
 }
 const with_ = (...values: string[]) =>
   server({ outcome: 'mismatch', values: values.map((value) => txt(value)), ttl: 300, negativeTtl: null })
 const MATCH = server({ outcome: 'match', values: [txt(EXPECTED)], ttl: 300, negativeTtl: null })
-const SILENT = server({ outcome: 'timeout', negativeTtl: null, isSuspect: null, ms: null, soa: null })
-const REFUSED = server({ outcome: 'refused', negativeTtl: null, isSuspect: true, soa: null })
+const SILENT = server({ outcome: 'timeout', negativeTtl: null, isImplausible: null, ms: null, soa: null })
+const REFUSED = server({ outcome: 'refused', negativeTtl: null, isImplausible: true, soa: null })
 const second = { host: 'ns2.example.com', address: '192.0.2.2' }
 
 function resolver(outcome: TxtOutcome, more: Partial<ResolverObservation> = {}): ResolverObservation {
@@ -47,8 +47,8 @@ function resolver(outcome: TxtOutcome, more: Partial<ResolverObservation> = {}):
   }
 }
 
-const at = (name: string, how: MisplacedRecord['how'], value = EXPECTED): TxtAtOtherNames => ({
-  misplaced: [{ name, how, values: [txt(value)] }],
+const at = (name: string, kind: MisplacedRecord['kind'], value = EXPECTED): TxtAtOtherNames => ({
+  misplaced: [{ name, kind, values: [txt(value)] }],
   wildcard: null,
 })
 const wildcard = (value: string): TxtAtOtherNames => ({
@@ -59,7 +59,7 @@ const wildcard = (value: string): TxtAtOtherNames => ({
 /** Creates the location of a zone, with the name servers in the registry's delegation. */
 const found = (zone: string, hosts: readonly string[] = [], more: Partial<FoundZone> = {}): FoundZone => ({
   ...{ kind: 'found', zone, hosts: new Map(hosts.map((host) => [host, []])), path: [] },
-  registry: [{ address: REGISTRY.address, isSuspect: false }],
+  registry: [{ address: REGISTRY.address, isImplausible: false }],
   parent: hosts.length === 0 ? null : REGISTRY,
   ...more,
 })
@@ -72,7 +72,7 @@ function observe(more: Partial<Observations> = {}): Observations {
     ...{ name: 'example.com', expected: EXPECTED, servers: [MATCH], alias: null, resolvers: [] },
     location: found('example.com'),
     ...{
-      isGiven: false,
+      mayBeCut: false,
       mayBeLocal: false,
       isOverdue: false,
       otherNames: null,
@@ -99,7 +99,7 @@ const ROWS: readonly (readonly [code: FindingCode, seen: Partial<Observations>])
   [
     'domain_not_found',
     {
-      location: { kind: 'no_domain', domain: 'example.com', saidBy: 'com', negativeTtl: 900, path: [] },
+      location: { kind: 'no_domain', domain: 'example.com', deniedBy: 'com', negativeTtl: 900, path: [] },
       servers: [],
     },
   ],
@@ -147,12 +147,12 @@ const ROWS: readonly (readonly [code: FindingCode, seen: Partial<Observations>])
     'dns_intercepted',
     {
       servers: [REFUSED],
-      location: found('example.com', [], { registry: [{ address: REGISTRY.address, isSuspect: true }] }),
+      location: found('example.com', [], { registry: [{ address: REGISTRY.address, isImplausible: true }] }),
     },
   ],
   ['resolver_only', { servers: [SILENT], resolvers: [resolver('match')] }],
   ['characters_changed', { servers: [with_(`${EXPECTED}4567`)] }],
-  ['given_value_cut', { isGiven: true, servers: [with_(`${EXPECTED}4567`)] }],
+  ['given_value_cut', { mayBeCut: true, servers: [with_(`${EXPECTED}4567`)] }],
   ['resolver_unreachable', { location: lost('9.9.9.9: timeout'), servers: [] }],
   ['limit_reached', { location: lost(), servers: [], limitReached: true }],
   ['some_servers_lame', { servers: [MATCH, { ...REFUSED, ...second }] }],
@@ -205,7 +205,7 @@ test('retry_after_seconds is the wait that a finding names, otherwise the negati
   expect(findings[0]?.fix).toContain('check again in 60 seconds')
   expect(check({ dnssec: dnssec('ok'), resolvers: [rejects] }).retry_after_seconds).toBe(500)
   expect(check({ servers: [server()] }).retry_after_seconds).toBe(60)
-  const nowhere = { kind: 'no_domain', domain: 'example.com', saidBy: 'com', path: [] } as const
+  const nowhere = { kind: 'no_domain', domain: 'example.com', deniedBy: 'com', path: [] } as const
   const location = { ...nowhere, negativeTtl: 200_000 }
   expect(check({ location, servers: [] }).retry_after_seconds).toBe(86_400)
 })
@@ -233,14 +233,14 @@ test('the fix for a missing record names the DNS provider if the name servers ar
   expect(findings).toMatchObject([{ code: 'missing', fix: expect.stringContaining(words) }])
 })
 
-test.each<[string, MisplacedRecord['how'], string, FindingCode[], string]>([
+test.each<[string, MisplacedRecord['kind'], string, FindingCode[], string]>([
   ['www.example.com', 'wrong', EXPECTED, ['other_name'], `: "${EXPECTED}"`],
   ['www.example.com', 'wrong', `${EXPECTED} `, ['other_name', 'whitespace'], `: "${EXPECTED} "`],
   ['example.com.example.com', 'doubled', 'prefix=older', ['doubled_name', 'stale_token'], ': "prefix=older"'],
 ])(
   'a record at the wrong name %s (%s) with the value %j has one finding for the name and one for a wrong value',
-  (name, how, value, expected, end) => {
-    const { findings } = check({ servers: [server()], otherNames: at(name, how, value) })
+  (name, kind, value, expected, end) => {
+    const { findings } = check({ servers: [server()], otherNames: at(name, kind, value) })
     expect(findings.map(({ code }) => code)).toEqual(expected)
     expect(findings[0]?.message).toMatch(/^a TXT record is at /)
     expect(findings[0]?.message.endsWith(end)).toBe(true)
@@ -443,7 +443,7 @@ test.each<[Partial<Observations>, string]>([
 /** The second address family, which many networks don't intercept. */
 const V6 = { address: '2001:db8::2' }
 const RESOLVES = server({
-  ...{ outcome: 'lame', isSuspect: true, isResolver: true, authoritative: false, soa: null },
+  ...{ outcome: 'lame', isImplausible: true, isResolver: true, authoritative: false, soa: null },
 })
 
 test.each<[string, boolean | null, readonly ServerObservation[], readonly FindingCode[]]>([
@@ -458,10 +458,10 @@ test.each<[string, boolean | null, readonly ServerObservation[], readonly Findin
   ['one server of two is a resolver', false, [RESOLVES, { ...MATCH, ...second }], ['some_servers_lame']],
   ['no registry responds over IPv4', null, [REFUSED], ['dns_intercepted']],
   ['over IPv4, no registry responds, but a server', null, [REFUSED, MATCH], ['some_servers_lame']],
-])('interception over IPv4 is told from broken servers if %s', (_what, isSuspect, servers, expected) => {
+])('interception over IPv4 is told from broken servers if %s', (_what, isImplausible, servers, expected) => {
   const registry = [
-    ...(isSuspect === null ? [] : [{ address: REGISTRY.address, isSuspect }]),
-    { address: '2001:db8::9', isSuspect: false },
+    ...(isImplausible === null ? [] : [{ address: REGISTRY.address, isImplausible }]),
+    { address: '2001:db8::9', isImplausible: false },
   ]
   expect(codes({ servers, location: found('example.com', [], { registry }) })).toEqual(expected)
 })
@@ -474,8 +474,8 @@ test.each<[string, boolean, readonly ServerObservation[], readonly FindingCode[]
   ['IPv6 is intercepted, and IPv4 lacks the record', false, [server(), { ...REFUSED, ...V6 }], ['missing']],
   ['IPv6 lacks the record', false, [MATCH, { ...server(second), ...V6 }], ['partial_propagation']],
   ['no server serves the zone', false, [REFUSED, { ...REFUSED, ...V6 }], ['lame_nameserver']],
-])('interception is judged separately for IPv4 and IPv6 if %s', (_what, isSuspect, servers, expected) => {
-  const registry = [{ address: REGISTRY.address, isSuspect }]
+])('interception is judged separately for IPv4 and IPv6 if %s', (_what, isImplausible, servers, expected) => {
+  const registry = [{ address: REGISTRY.address, isImplausible }]
   expect(codes({ servers, location: found('example.com', [], { registry }) })).toEqual(expected)
 })
 

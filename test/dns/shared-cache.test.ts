@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { collectObservations } from '../../src/dns/check.ts'
-import { createDnsCache } from '../../src/dns/shared-cache.ts'
+import { createCheckCache } from '../../src/dns/shared-cache.ts'
 import type { Asked, FakeReply } from './fake-dns.ts'
 import { type FakeZone, fakeInternet, RESOLVER, txt } from './fake-internet.ts'
 import { timedEffects } from './timed-check.ts'
@@ -21,7 +21,7 @@ function zone(apex: string, host: number, names: number): FakeZone {
 /** Creates a run over many domains. */
 function createRun(respond: (asked: Asked) => FakeReply) {
   const { effects, asked } = timedEffects(respond)
-  const cache = createDnsCache(effects.clock)
+  const cache = createCheckCache(effects.clock)
   const outcomesOf = async (name: string) => {
     const request = {
       name,
@@ -99,7 +99,7 @@ describe('a server that is silent', () => {
 
   test('a server is treated as silent for five minutes after three unanswered queries in a row', async () => {
     const clock = createVirtualClock()
-    const cache = createDnsCache(clock)
+    const cache = createCheckCache(clock)
     const server = { address: '192.0.2.11', port: 53 }
     for (const answered of [false, false, true, false, false]) cache.recordReply(server, answered)
     expect(cache.isSilent(server)).toBe(false)
@@ -112,7 +112,7 @@ describe('a server that is silent', () => {
 
 test('checks leave no listener on the abort signal of their run, and share only the newest thousand zones', async () => {
   const { effects, asked } = timedEffects(fakeInternet([COM, zone('shop.com', 10, 3)]))
-  const cache = createDnsCache(effects.clock)
+  const cache = createCheckCache(effects.clock)
   const request = {
     expected: null,
     resolvers: [{ address: RESOLVER, port: 53 }],
