@@ -40,7 +40,7 @@ export interface DomainResult {
   readonly text?: string
 }
 
-/** Effects and limits for the work on one domain; all but `releaseTurn` are shared by all domains of the run. */
+/** Effects and limits for the work on one domain; all but `releaseSlot` are shared by all domains of the run. */
 export interface BatchContext {
   /** `Io` without warnings and progress. Its requests obey the run's rate limit, deadline and interrupts. */
   readonly io: Io
@@ -51,7 +51,7 @@ export interface BatchContext {
   /** Gets a claim from the service, or from the ledger if the request fails. */
   readonly readClaim: ClaimReader
   /** Lets the work on the next domain begin: this domain only waits and polls from now on. */
-  readonly releaseTurn: () => void
+  readonly releaseSlot: () => void
   readonly warn: Io['warn']
   /** Writes lines to stderr at once, even with `--quiet`, instead of in the summary. */
   readonly say: (...lines: readonly string[]) => Promise<void>
@@ -99,11 +99,11 @@ export async function processDomains(
   const stop = createChildController(io.interrupts.signal)
   const { requireTime, ...shared } = createShared(jobs, work, stop.signal, io)
 
-  const processInput = async (input: DomainInput, releaseTurn: () => void) => {
+  const processInput = async (input: DomainInput, releaseSlot: () => void) => {
     const { domain } = input
     try {
       requireTime()
-      await reporter.addResult(domain, await work.perform(input, { ...shared, ...reporter, releaseTurn }))
+      await reporter.addResult(domain, await work.perform(input, { ...shared, ...reporter, releaseSlot }))
     } catch (error) {
       if (error instanceof InterruptedError || shared.io.interrupts.signal.aborted) throw error
       const failure = error instanceof CliError ? error : new CliError('bug', `this is a bug: ${error}`)
@@ -346,15 +346,15 @@ export function resultIfCompleted(newest: LedgerEntry | undefined, now: number):
 
 /**
  * Runs the work on one of several claims to its end, and prints its warnings and DNS findings. Lets the work on the next domain
- * begin (`releaseTurn`) once the claim waits.
+ * begin (`releaseSlot`) once the claim waits.
  */
 export async function drainClaimEvents(
   events: ClaimEvents,
-  { releaseTurn, warn, reportWait }: BatchContext,
+  { releaseSlot, warn, reportWait }: BatchContext,
   onEvent?: (event: ClaimEvent) => Promise<void>,
 ): Promise<DomainResult> {
   const { claim, error, report } = await showEvents(events, async (seen) => {
-    if (seen.event === 'waiting' || seen.event === 'status') releaseTurn()
+    if (seen.event === 'waiting' || seen.event === 'status') releaseSlot()
     if (seen.error?.code === 'claim_replaced' || seen.error?.code === 'options_ignored')
       await warn(`${seen.claim.name}: ${seen.text}`)
     if (seen.report !== undefined) await reportWait(seen.report)

@@ -23,7 +23,7 @@ import {
 } from './watch-dns.ts'
 
 /** Result of `claims check` for one domain. */
-export interface CheckResult {
+export interface DomainCheckResult {
   readonly report: CheckReport
   /** The error that the command ends with; undefined for exit 0. */
   readonly error?: CliError | undefined
@@ -47,7 +47,7 @@ export async function checkDomain(
   options: CheckOptions,
   readClaim: ClaimReader,
   io: Io,
-): Promise<CheckResult> {
+): Promise<DomainCheckResult> {
   const expected = value === undefined ? null : parseTxtValue(value, '--value')
   const found = isExact ? { domain: parseDomain(domain ?? '') } : await findClaimOrDomain(domain, io)
   if (expected !== null && expected !== value)
@@ -85,7 +85,8 @@ export async function checkDomain(
  * Adds the claim's status to a result. A claim that the service has accepted or completed no longer needs its record, so the check
  * is `ready`; a claim that has ended otherwise ends the command with the claim's error.
  */
-function applyClaim({ report, error }: CheckResult, claim: DomainClaim, now: number): CheckResult {
+function applyClaim(checked: DomainCheckResult, claim: DomainClaim, now: number): DomainCheckResult {
+  const { report, error } = checked
   const judged = judgeClaim(claim, now)
   const own = { ...report, claim: { status: claim.status ?? 'unknown' } }
   const over = { retry_after_seconds: null, findings: [] }
@@ -107,7 +108,7 @@ async function checkRecord(
   of: WatchedClaim | undefined,
   options: CheckOptions,
   io: Io,
-): Promise<CheckResult> {
+): Promise<DomainCheckResult> {
   const waits =
     options.wait && wanted.expected !== null && (!of || judgeClaim(of.claim, io.clock.now()).needsRecord)
   if (waits || io.stderr.isTTY) await io.progress.update(`querying the name servers of ${wanted.name}`)
@@ -117,7 +118,7 @@ async function checkRecord(
     for await (const { report, nextInMs, news } of watchDns(wanted, of, options, io)) {
       last = report
       if (!waits || nextInMs === null) break
-      options.releaseTurn?.()
+      options.releaseSlot?.()
       await reportWait(report, news, nextInMs)
     }
     // `watchDns` yields at least one check or throws, so `last` is defined here.
@@ -170,7 +171,7 @@ export const emptyReport = (name: string): CheckReportJson => ({
  * @param columns of the report in TSV, and in a table with `--fields`
  */
 export async function writeReport(
-  { report }: CheckResult,
+  { report }: DomainCheckResult,
   { publicResolvers }: CheckOptions,
   columns: readonly Column[],
   io: Io,

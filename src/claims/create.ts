@@ -10,7 +10,7 @@ import { findClaimsByName } from './ledger.ts'
 import { judgeClaim } from './lifecycle.ts'
 import { parseDomain, requestClaim } from './load.ts'
 import { describeIgnoredOptions, startClaim } from './workflow.ts'
-import { printEvent, writeClaim } from './write.ts'
+import { printClaimEvent, writeClaim } from './write.ts'
 
 /**
  * Creates the request for a domain from the command's options.
@@ -24,7 +24,7 @@ export async function createAndPrintClaim(domain: string, requestFor: RequestFor
   const request = requestFor(parseDomain(domain))
   const { name } = request
   const events = startClaim(request, { client: connect(io), io })
-  const claim = await showEvents(events, (event) => printEvent(event, io))
+  const claim = await showEvents(events, (event) => printClaimEvent(event, io))
   await writeClaim(claim, io)
   if (io.settings.quiet) return
   if (judgeClaim(claim, io.clock.now()).needsRecord)

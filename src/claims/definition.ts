@@ -55,4 +55,4 @@ export const isBatch = (domains: readonly string[], { from, all }: BatchOptions)
   domains.length > 1 || from !== undefined || all === true
 
 /** Default `--timeout` of `claim` and `claims check --wait` in seconds. */
-export const DEFAULT_WAIT_SECONDS = 3600
+export const DEFAULT_CLAIM_TIMEOUT_SECONDS = 3600

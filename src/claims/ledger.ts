@@ -35,7 +35,7 @@ const MAX_NAMES = 3000
 /** Called for each damaged or unreadable ledger file, which is skipped and left unchanged. */
 type OnDamaged = (error: CliError) => Promise<void>
 /** Location of a ledger: the state directory and profile. The base URL, if set, selects the claims of one service. */
-type Place = Pick<Context, 'directories'> & { readonly settings: Pick<Settings, 'chosen' | 'profile'> }
+type Ledger = Pick<Context, 'directories'> & { readonly settings: Pick<Settings, 'chosen' | 'profile'> }
 
 /** A saved claim, as the service last sent it. */
 export interface LedgerEntry {
@@ -74,8 +74,8 @@ export async function saveClaim(claim: DomainClaim, io: Io): Promise<void> {
 }
 
 /** Removes a claim from the ledger. No error if the file is gone already. @throws CliError `cannot_write`, exit 1 */
-export async function forgetClaim(entry: LedgerEntry, place: Place): Promise<void> {
-  const path = pathOf(entry, place)
+export async function forgetClaim(entry: LedgerEntry, ledger: Ledger): Promise<void> {
+  const path = pathOf(entry, ledger)
   const failure = catchError(() => rmSync(path, { force: true }))
   if (failure !== undefined) throw writeError(path, failure)
   // `rmdir` removes only an empty directory, and throws if the domain has other claims, so ignore its error.
@@ -87,8 +87,8 @@ export async function forgetClaim(entry: LedgerEntry, place: Place): Promise<voi
  *
  * @param name in its ASCII form
  */
-export function findClaimsByName(name: string, place: Place, onDamaged?: OnDamaged): Promise<LedgerEntry[]> {
-  return read([nameKey(name)], place, onDamaged)
+export function findClaimsByName(name: string, ledger: Ledger, onDamaged?: OnDamaged) {
+  return read([nameKey(name)], ledger, onDamaged)
 }
 
 /**
@@ -97,20 +97,20 @@ export function findClaimsByName(name: string, place: Place, onDamaged?: OnDamag
  */
 export async function findClaimById(
   domainId: string,
-  place: Place,
+  ledger: Ledger,
   onDamaged?: OnDamaged,
 ): Promise<LedgerEntry | undefined> {
-  const found = await read(namesBelow(idDirectory(domainId, place)), place, onDamaged)
+  const found = await read(namesBelow(idDirectory(domainId, ledger)), ledger, onDamaged)
   return found.find(({ claim }) => claim.domain_id === domainId)
 }
 
 /** Reads all claims, the newest first: of the service in use, or of every service if no base URL is set. */
-export function readAllClaims(place: Place, onDamaged?: OnDamaged): Promise<LedgerEntry[]> {
-  return read(keysIn(place), place, onDamaged)
+export function readAllClaims(ledger: Ledger, onDamaged?: OnDamaged): Promise<LedgerEntry[]> {
+  return read(keysIn(ledger), ledger, onDamaged)
 }
 
 /** Describes the ledger in use as the rest of a sentence, such as "in profile default at https://api.example". */
-export function describeLedger({ settings }: Pick<Place, 'settings'>): string {
+export function describeLedger({ settings }: Pick<Ledger, 'settings'>): string {
   return nameOfLedger(settings.profile.value, baseUrlOf(settings))
 }
 
@@ -124,10 +124,10 @@ const nameOfLedger = (profile: string, issuer?: string): string =>
  * @returns the ledgers with a match, sorted and described as by `describeLedger`
  */
 export async function findOtherLedgers(
-  find: (other: Place) => Promise<readonly LedgerEntry[]>,
-  place: Place,
+  find: (other: Ledger) => Promise<readonly LedgerEntry[]>,
+  ledger: Ledger,
 ): Promise<string[]> {
-  const { directories, settings } = place
+  const { directories, settings } = ledger
   const found = new Set<string>()
   const chosen = { ...settings.chosen, base_url: undefined }
   for (const value of namesBelow(join(directories.state, 'claims')).filter(isProfileName)) {
@@ -135,16 +135,16 @@ export async function findOtherLedgers(
     const claims = await find({ directories, settings: { chosen, profile } })
     for (const { issuer } of claims) found.add(nameOfLedger(value, issuer))
   }
-  found.delete(describeLedger(place))
+  found.delete(describeLedger(ledger))
   return [...found].sort()
 }
 
 /** Lists the domains whose newest claim is open; a claim without a name is listed by its placeholder domain id. */
-export async function listOpenDomains(place: Place & Pick<Context, 'clock'>): Promise<string[]> {
+export async function listOpenDomains(ledger: Ledger & Pick<Context, 'clock'>): Promise<string[]> {
   const open: string[] = []
-  for (const key of keysIn(place)) {
-    const [newest] = await read([key], place)
-    if (newest !== undefined && judgeClaim(newest.claim, place.clock.now()).isOpen)
+  for (const key of keysIn(ledger)) {
+    const [newest] = await read([key], ledger)
+    if (newest !== undefined && judgeClaim(newest.claim, ledger.clock.now()).isOpen)
       open.push(toAsciiName(newest.claim.name ?? '') || (newest.claim.domain_id ?? ''))
   }
   return open.sort()
@@ -159,26 +159,26 @@ export async function listOpenDomains(place: Place & Pick<Context, 'clock'>): Pr
 export async function listKnownDomains(
   prefix: string,
   most: number,
-  place: Place,
+  ledger: Ledger,
 ): Promise<[string, string][]> {
   const shown: string[] = []
-  for (const name of keysIn(place, prefix.toLowerCase(), MAX_NAMES))
+  for (const name of keysIn(ledger, prefix.toLowerCase(), MAX_NAMES))
     if (name.includes('.') && shown.push(name) === most) break
   if (shown.length > MAX_STATUSES) return shown.map((name) => [name, ''])
   const found: [string, string][] = []
   for (const name of shown) {
-    const [newest] = await findClaimsByName(name, place)
+    const [newest] = await findClaimsByName(name, ledger)
     if (newest !== undefined) found.push([name, newest.claim.status ?? ''])
   }
   return found
 }
 
 /** Reads the claims of several domains, the newest first, by the names of their directories. */
-async function read(keys: Iterable<string>, place: Place, onDamaged?: OnDamaged): Promise<LedgerEntry[]> {
-  const issuer = baseUrlOf(place.settings)
+async function read(keys: Iterable<string>, ledger: Ledger, onDamaged?: OnDamaged): Promise<LedgerEntry[]> {
+  const issuer = baseUrlOf(ledger.settings)
   const entries: LedgerEntry[] = []
   for (const key of keys) {
-    const directory = nameDirectory(key, place)
+    const directory = nameDirectory(key, ledger)
     for (const file of namesBelow(directory).filter((name) => /^[0-9a-f]{32}\.json$/.test(name))) {
       try {
         const entry = readJsonFile(join(directory, file), parseEntry)
@@ -201,8 +201,8 @@ async function read(keys: Iterable<string>, place: Place, onDamaged?: OnDamaged)
  *
  * @param most maximum number of names to read per shard (the domains with the same first two letters), before the filter
  */
-function* keysIn(place: Place, prefix = '', most?: number): Generator<string, void, void> {
-  const names = join(directoryOf(place), 'names')
+function* keysIn(ledger: Ledger, prefix = '', most?: number): Generator<string, void, void> {
+  const names = join(directoryOf(ledger), 'names')
   const shards = namesBelow(names).filter((shard) => shard.startsWith(shardOf(prefix)))
   for (const shard of shards.sort())
     yield* namesBelow(join(names, shard), most)
@@ -273,14 +273,14 @@ const hashOf = (text: string): string => createHash('sha256').update(text).diges
  */
 const shardOf = (key: string): string => key.slice(0, 2).replace('.', '')
 
-const pathOf = ({ issuer, claim }: Pick<LedgerEntry, 'issuer' | 'claim'>, place: Place): string =>
-  join(nameDirectory(nameKey(claim.name ?? ''), place), `${hashOf(`${issuer}\n${claim.domain_id}`)}.json`)
+const pathOf = ({ issuer, claim }: Pick<LedgerEntry, 'issuer' | 'claim'>, ledger: Ledger): string =>
+  join(nameDirectory(nameKey(claim.name ?? ''), ledger), `${hashOf(`${issuer}\n${claim.domain_id}`)}.json`)
 
-const nameDirectory = (key: string, place: Place): string =>
-  join(directoryOf(place), 'names', shardOf(key), key)
+const nameDirectory = (key: string, ledger: Ledger): string =>
+  join(directoryOf(ledger), 'names', shardOf(key), key)
 
-const idDirectory = (domainId: string, place: Place): string =>
-  join(directoryOf(place), 'ids', hashOf(domainId))
+const idDirectory = (domainId: string, ledger: Ledger): string =>
+  join(directoryOf(ledger), 'ids', hashOf(domainId))
 
-const directoryOf = ({ directories, settings }: Place): string =>
+const directoryOf = ({ directories, settings }: Ledger): string =>
   join(directories.state, 'claims', settings.profile.value)

@@ -152,7 +152,7 @@ export interface ClaimAccess extends ServiceAccess {
  *
  * @throws CliError as `getClaim` and `acceptResponse`; exit 5 if the service doesn't have the claim
  */
-export async function fetchClaim(
+export async function refreshClaim(
   { known, client, io }: ClaimAccess,
   options?: RequestOptions,
 ): Promise<DomainClaim> {
@@ -203,7 +203,7 @@ export async function requestVerification(
   } catch (refusal) {
     if (isClaimNotFound(refusal)) throw goneError(before, refusal)
     if (!(refusal instanceof CliError) || refusal.exit !== Exit.refused) throw refusal
-    const claim = await fetchClaim(access, options).catch((error: unknown) => {
+    const claim = await refreshClaim(access, options).catch((error: unknown) => {
       throw error instanceof InterruptedError || isClaimNotFound(error) ? error : refusal
     })
     if (claim.status === before.status) throw refusal
@@ -263,7 +263,7 @@ export function createFallbackClaimReader(
     if (entry !== undefined && (isCompleted || clock.monotonic() < pauseEnd)) return entry.claim
     try {
       client ??= connect(createIo(io, { ...io.settings, quiet: true, silent: true }), { renews })
-      return await fetchClaim({ known, client, io }, entry && bestEffortOptions(deadline))
+      return await refreshClaim({ known, client, io }, entry && bestEffortOptions(deadline))
     } catch (error) {
       if (!(error instanceof CliError) || error instanceof InterruptedError || entry === undefined)
         throw error

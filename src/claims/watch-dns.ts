@@ -22,7 +22,7 @@ export interface CheckOptions extends Pick<CheckRequest, 'publicResolvers' | 'ca
    */
   readonly wait?: boolean
   /** In a run over several domains, lets the work on the next domain begin; called when this domain starts to wait. */
-  readonly releaseTurn?: () => void
+  readonly releaseSlot?: () => void
   /** Limits how many checks run at once in a run over several domains. */
   readonly inTurn?: ConcurrencyLimiter
   /** Prints why the record isn't ready, instead of `createWaitReporter`, in a run over several domains. */

@@ -12,8 +12,8 @@ import { domainArg, formatDomain, judgeClaim } from './lifecycle.ts'
 import {
   bestEffortOptions,
   type ClaimAccess,
-  fetchClaim,
   isClaimNotFound,
+  refreshClaim,
   requestClaim,
   requestVerification,
   type ServiceAccess,
@@ -142,7 +142,7 @@ async function* createOrResume(
   if (entry !== undefined && (resumeOnly || !needsNewRegion)) {
     const known = { domainId: entry.claim.domain_id ?? '', name, entry }
     const limit = { timeoutMs: stepTimeoutMs(deadline) }
-    const claim = await fetchClaim({ ...access, known }, limit).catch((error: unknown) => {
+    const claim = await refreshClaim({ ...access, known }, limit).catch((error: unknown) => {
       if (resumeOnly || !isClaimNotFound(error)) throw error
     })
     const { phase, text } = judgeClaim(claim ?? entry.claim, io.clock.now())
@@ -209,7 +209,7 @@ async function* waitForDns(begun: DomainClaim, work: ClaimWork): ClaimEvents {
   const { options, io } = work
   const lag = createDeadline(Math.min(MAX_LAG_MS, options.deadline.remainingMs() / 2), io.clock)
   const read = () =>
-    fetchClaim(work, bestEffortOptions(options.deadline)).catch((error: unknown) => {
+    refreshClaim(work, bestEffortOptions(options.deadline)).catch((error: unknown) => {
       if (!(error instanceof CliError)) throw error
       if (error.exit !== Exit.unavailable && error.exit !== Exit.refused) throw error
       return undefined
@@ -293,7 +293,7 @@ export async function* followClaim(work: ClaimWork, first?: DomainClaim): ClaimE
       ...options,
       delays: first === undefined ? WATCH_DELAYS : VERIFYING_DELAYS,
       async fetch(request) {
-        const claim = next ?? (await fetchClaim(work, request))
+        const claim = next ?? (await refreshClaim(work, request))
         next = undefined
         return claim
       },
@@ -338,7 +338,7 @@ const verifyHint = (claim: DomainClaim): string =>
  */
 export async function* checkAndVerify(work: ClaimWork): ClaimEvents {
   const { known, options, io } = work
-  const before = await fetchClaim(work, { timeoutMs: stepTimeoutMs(options.deadline) })
+  const before = await refreshClaim(work, { timeoutMs: stepTimeoutMs(options.deadline) })
   const { phase, isOpen, text, error } = judgeClaim(before, io.clock.now())
   if (!isOpen || phase === 'accepted') {
     if (options.wait) return yield* followClaim(work, before)

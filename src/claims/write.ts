@@ -6,8 +6,8 @@ import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 import { CLAIM_COLUMNS } from './columns.ts'
 import { formatDomain, judgeClaim } from './lifecycle.ts'
-import { findRecordPlace, formatHost } from './place.ts'
 import { parseRecord, type TxtRecord } from './record.ts'
+import { findRecordLocation, formatHost } from './record-location.ts'
 import type { ClaimEvent, ClaimEvents } from './workflow.ts'
 
 /**
@@ -25,13 +25,10 @@ export async function writeClaim(claim: DomainClaim, io: Io): Promise<void> {
     if (!(error instanceof CliError)) throw error
     await io.warn(`the claim's record isn't shown: ${error.message}`)
   }
-  if (record === undefined)
-    return io.write(
-      claim,
-      CLAIM_COLUMNS.filter(({ field }) => !/^record\.(name|value)$/.test(field)),
-    )
-  const place = await findRecordPlace(record.name, io)
-  const host: Column = { field: 'record.host', title: 'Record host', value: () => formatHost(place) }
+  const withoutRecord = CLAIM_COLUMNS.filter(({ field }) => !/^record\.(name|value)$/.test(field))
+  if (record === undefined) return io.write(claim, withoutRecord)
+  const location = await findRecordLocation(record.name, io)
+  const host: Column = { field: 'record.host', title: 'Record host', value: () => formatHost(location) }
   const at = CLAIM_COLUMNS.findIndex(({ field }) => field === 'record.name')
   await io.write(claim, CLAIM_COLUMNS.toSpliced(at, 0, host))
 }
@@ -78,7 +75,7 @@ export async function presentClaimEvents(
  * Prints an event on stderr as a line with the domain, with its hint below. Of a `done` event prints only the hint, because the
  * claim or the error follows.
  */
-export async function printEvent({ event, claim, text, hint }: ClaimEvent, io: Io): Promise<void> {
+export async function printClaimEvent({ event, claim, text, hint }: ClaimEvent, io: Io): Promise<void> {
   if (event === 'warning') await io.warn(text)
   else if (event !== 'done') await io.say(`${formatDomain(claim)}: ${text}`)
   if (hint !== undefined && !io.settings.quiet) await io.hint(hint)

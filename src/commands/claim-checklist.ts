@@ -1,10 +1,10 @@
 import { RECORD_COLUMNS } from '../claims/columns.ts'
 import { formatDomain, judgeClaim } from '../claims/lifecycle.ts'
-import { findRecordPlace, formatHost } from '../claims/place.ts'
 import { parseRecord } from '../claims/record.ts'
+import { findRecordLocation, formatHost } from '../claims/record-location.ts'
 import { createWaitReporter } from '../claims/watch-dns.ts'
 import type { ClaimEvent } from '../claims/workflow.ts'
-import { type ClaimPresenter, printEvent } from '../claims/write.ts'
+import { type ClaimPresenter, printClaimEvent } from '../claims/write.ts'
 import type { Io } from '../terminal/io.ts'
 import { createRenderContext } from '../terminal/output.ts'
 
@@ -26,11 +26,11 @@ const STEP_TITLES: Partial<Record<ClaimEvent['event'], string>> = {
 export function createChecklist(publishes: boolean, io: Io): ClaimPresenter {
   const showRecord = async ({ claim }: ClaimEvent) => {
     const { name, value } = parseRecord(claim)
-    const place = await findRecordPlace(name, io)
+    const location = await findRecordLocation(name, io)
     if (io.settings.quiet) return
     await io.say(publishes ? 'The TXT record:' : 'Add this TXT record to DNS:')
     const { renderDetailView } = await import('../terminal/detail-view.ts')
-    const record = { ...claim.record, host: formatHost(place), name, value }
+    const record = { ...claim.record, host: formatHost(location), name, value }
     const layout = await createRenderContext(io, io.stderr)
     await io.stderr.write(renderDetailView(record, RECORD_COLUMNS, layout))
   }
@@ -43,7 +43,7 @@ export function createChecklist(publishes: boolean, io: Io): ClaimPresenter {
         case 'warning':
           // Remove the progress line before the warning: the wait that it describes may be over.
           await io.progress.end()
-          return printEvent(event, io)
+          return printClaimEvent(event, io)
         case 'record':
           return judgeClaim(claim, io.clock.now()).needsRecord ? showRecord(event) : undefined
         case 'waiting':

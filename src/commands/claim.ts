@@ -1,5 +1,5 @@
 import { BATCH_CLAIM_COLUMNS, CLAIM_COLUMNS, ERROR_FIELDS } from '../claims/columns.ts'
-import { BATCH_OPTIONS, CLAIM_EVENTS, DEFAULT_WAIT_SECONDS, isBatch } from '../claims/definition.ts'
+import { BATCH_OPTIONS, CLAIM_EVENTS, DEFAULT_CLAIM_TIMEOUT_SECONDS, isBatch } from '../claims/definition.ts'
 import type { PublishFunction } from '../claims/publish.ts'
 import { CHECK_REPORT_FIELDS } from '../dns/report.ts'
 import { CLAIM_FIELDS } from '../service/types.ts'
@@ -22,7 +22,7 @@ export const command = defineCommand({
     ...CREATE_OPTIONS,
     timeoutOption({
       description: 'give up after this long, with exit 8, but let --publish finish',
-      default: String(DEFAULT_WAIT_SECONDS),
+      default: String(DEFAULT_CLAIM_TIMEOUT_SECONDS),
     }),
     { flags: '--through-blocked', description: 'keep waiting while the claim is blocked' },
     {
@@ -57,7 +57,8 @@ export const command = defineCommand({
   account: 'signed_in',
   toleratesClosedPipe: true,
   async run({ arguments: domains, options }, io) {
-    const { timeout = DEFAULT_WAIT_SECONDS, throughBlocked, check = true, publicResolvers, publish } = options
+    const { timeout = DEFAULT_CLAIM_TIMEOUT_SECONDS, check = true, publish } = options
+    const { throughBlocked, publicResolvers } = options
     const [{ runClaim }, { findClaimsByName }, { createPublishFunction }] = await Promise.all([
       import('../claims/workflow.ts'),
       import('../claims/ledger.ts'),

@@ -1,5 +1,5 @@
 import { ERROR_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
-import { BATCH_OPTIONS, DEFAULT_WAIT_SECONDS, isBatch } from '../../claims/definition.ts'
+import { BATCH_OPTIONS, DEFAULT_CLAIM_TIMEOUT_SECONDS, isBatch } from '../../claims/definition.ts'
 import { CHECK_REPORT_FIELDS, type CheckReportJson, toReportJson } from '../../dns/report.ts'
 import { usageError } from '../../errors.ts'
 import { type Column, type Item, summarizeValues } from '../../terminal/columns.ts'
@@ -57,7 +57,7 @@ export const command = defineCommand({
     { flags: '--wait', description: 'keep checking until the record is ready' },
     timeoutOption({
       description: 'stop waiting after this long, with exit 8',
-      default: String(DEFAULT_WAIT_SECONDS),
+      default: String(DEFAULT_CLAIM_TIMEOUT_SECONDS),
       needs: '--wait',
     }),
     PUBLIC_RESOLVERS_OPTION,
@@ -77,7 +77,7 @@ export const command = defineCommand({
   errors: ['claim', 'check', 'follow', 'several'],
   account: 'sometimes',
   async run({ arguments: domains, options }, io) {
-    const { name, value, wait = false, publicResolvers, timeout = DEFAULT_WAIT_SECONDS } = options
+    const { name, value, wait = false, publicResolvers, timeout = DEFAULT_CLAIM_TIMEOUT_SECONDS } = options
     const [{ checkDomain, emptyReport, explainMissingValue, writeReport }, { createFallbackClaimReader }] =
       await Promise.all([import('../../claims/check-dns.ts'), import('../../claims/load.ts')])
     // Never renew the access token, because a check must work while the service is down: with an expired token, use the claim in
@@ -120,7 +120,7 @@ export const command = defineCommand({
         deadline: check.deadline,
         renews,
         async perform(input, run) {
-          const each = { ...check, ...run.dns, releaseTurn: run.releaseTurn, reportWait: run.reportWait }
+          const each = { ...check, ...run.dns, releaseSlot: run.releaseSlot, reportWait: run.reportWait }
           const { report, error } = await checkDomain(input.domain, input, each, run.readClaim, run.io)
           if (expectsNoValue(report) && !isNoted) {
             isNoted = true

@@ -14,12 +14,12 @@ export const command = defineCommand({
   errors: ['claim'],
   account: 'signed_in',
   async run({ arguments: [argument] }, io) {
-    const [{ fetchClaim, findClaim }, { writeClaim }, { connect }] = await Promise.all([
+    const [{ refreshClaim, findClaim }, { writeClaim }, { connect }] = await Promise.all([
       import('../../claims/load.ts'),
       import('../../claims/write.ts'),
       import('../../session/connect.ts'),
     ])
     const known = await findClaim(argument, io)
-    await writeClaim(await fetchClaim({ known, client: connect(io), io }), io)
+    await writeClaim(await refreshClaim({ known, client: connect(io), io }), io)
   },
 })

@@ -51,7 +51,7 @@ export const command = defineCommand({
  * returned as last seen, with a warning.
  */
 async function createRefresher(io: Io) {
-  const [{ fetchClaim, toKnownClaim }, { forgetClaim }, { formatDomain }, { connect }] = await Promise.all([
+  const [{ refreshClaim, toKnownClaim }, { forgetClaim }, { formatDomain }, { connect }] = await Promise.all([
     import('../../claims/load.ts'),
     import('../../claims/ledger.ts'),
     import('../../claims/lifecycle.ts'),
@@ -61,10 +61,10 @@ async function createRefresher(io: Io) {
   const inTurn = limitConcurrency(MAX_PARALLEL_REQUESTS)
   let failure: CliError | undefined
   let failuresInRow = 0
-  const refreshClaim = async (entry: LedgerEntry): Promise<DomainClaim[]> => {
+  const refreshEntry = async (entry: LedgerEntry): Promise<DomainClaim[]> => {
     const { claim } = entry
     try {
-      const now = await fetchClaim({ known: toKnownClaim(entry), client, io })
+      const now = await refreshClaim({ known: toKnownClaim(entry), client, io })
       failuresInRow = 0
       return [now]
     } catch (error) {
@@ -89,6 +89,6 @@ async function createRefresher(io: Io) {
   return {
     failure: () => failure,
     refresh: async (page: readonly LedgerEntry[]): Promise<DomainClaim[]> =>
-      (await Promise.all(page.map((entry) => inTurn(() => refreshClaim(entry))))).flat(),
+      (await Promise.all(page.map((entry) => inTurn(() => refreshEntry(entry))))).flat(),
   }
 }

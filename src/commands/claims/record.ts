@@ -31,7 +31,7 @@ export const command = defineCommand({
         import('../../claims/load.ts'),
         import('../../claims/record.ts'),
         import('../../claims/lifecycle.ts'),
-        import('../../claims/place.ts'),
+        import('../../claims/record-location.ts'),
       ])
     const recordFor = async (known: KnownClaim, readClaim: ClaimReader, own: Io) => {
       const claim = await readClaim(known)
@@ -39,7 +39,7 @@ export const command = defineCommand({
       if (!isOpen && error !== undefined) throw error
       const record = parseRecord(claim, known.name)
       const text = format === 'zone' ? `${formatZoneLine(record)}\n` : `${record.value}\n`
-      const found = isHumanView(own.settings) ? await place.findRecordPlace(record.name, own) : undefined
+      const found = isHumanView(own.settings) ? await place.findRecordLocation(record.name, own) : undefined
       return { claim, record, text, found, isCompleted: phase === 'completed' }
     }
     if (!isBatch(domains, options)) {

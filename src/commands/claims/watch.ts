@@ -68,12 +68,12 @@ export async function verifyOrFollowClaims(
     await processClaims(domains, flags, options, begin, io)
     return undefined
   }
-  const [{ findClaim }, { connect }, { printEvent, presentClaimEvents }] = await Promise.all([
+  const [{ findClaim }, { connect }, { printClaimEvent, presentClaimEvents }] = await Promise.all([
     import('../../claims/load.ts'),
     import('../../session/connect.ts'),
     import('../../claims/write.ts'),
   ])
   const known = await findClaim(domains[0], io)
   const events = begin({ known, client: connect(io), io, options })
-  return presentClaimEvents(events, { show: (event) => printEvent(event, io) }, known.entry?.claim, io)
+  return presentClaimEvents(events, { show: (event) => printClaimEvent(event, io) }, known.entry?.claim, io)
 }

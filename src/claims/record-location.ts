@@ -7,7 +7,7 @@ import type { Io } from '../terminal/io.ts'
 import { createDeadline } from '../timeout.ts'
 
 /** Location of a record in the form in which DNS providers ask for it: a zone, and a host within the zone. */
-export interface RecordPlace {
+export interface RecordLocation {
   readonly zone: string
   /** The record's name relative to the zone; `@` at the zone's apex. */
   readonly host: string
@@ -18,7 +18,7 @@ export interface RecordPlace {
 const TIMEOUT_MS = 4000
 
 /** Finds the zone of a record in DNS; undefined if the zone isn't found within four seconds, or if the name is invalid. */
-export async function findRecordPlace(name: string, io: Io): Promise<RecordPlace | undefined> {
+export async function findRecordLocation(name: string, io: Io): Promise<RecordLocation | undefined> {
   const checked = checkName(name)
   if (!checked.ok) return undefined
   const request = { ...dnsSettings(io.settings), deadline: createDeadline(TIMEOUT_MS, io.clock) }
@@ -27,8 +27,8 @@ export async function findRecordPlace(name: string, io: Io): Promise<RecordPlace
   return { zone, host: toRelativeName(checked.ascii, zone), dnsHost: dnsProviderOf(nameservers) }
 }
 
-/** Returns the text for a provider's "host" field, with the zone; general instructions if the place is unknown. */
-export function formatHost(place: RecordPlace | undefined): string {
-  if (place === undefined) return 'the name without your zone, @ for the zone itself'
-  return `${place.host}   (in the zone ${place.zone}${place.dnsHost ? `, hosted by ${place.dnsHost}` : ''})`
+/** Returns the text for a provider's "host" field, with the zone; general instructions if the location is unknown. */
+export function formatHost(location: RecordLocation | undefined): string {
+  if (location === undefined) return 'the name without your zone, @ for the zone itself'
+  return `${location.host}   (in the zone ${location.zone}${location.dnsHost ? `, hosted by ${location.dnsHost}` : ''})`
 }
