@@ -6,7 +6,7 @@ import { canBeServerAddress, formatResolver, hasIpv6, type Resolver } from './wi
 import { awaitPreferred, type DnsEffects, getAnswer, sendQuery } from './wire/ask.ts'
 import { type DnsMessage, findSoa, listNsHosts, type ResourceRecord } from './wire/message.ts'
 import { canQuery, countLabels, isWithin, listAncestors } from './wire/name.ts'
-import { isRegistry, registeredDomainOf } from './wire/registry.ts'
+import { isRegistry, registrableDomainOf } from './wire/registry.ts'
 
 /** A DNS check in progress: the record to find, and the resolvers, time limit and cache that all queries of the check share. */
 export interface DnsCheck {
@@ -44,7 +44,7 @@ export const MAX_SERVERS = 26
  * The registered domain's zone is cached for the other checks of a run.
  */
 export async function findZone(name: string, check: DnsCheck): Promise<ZoneLocation> {
-  const domain = registeredDomainOf(name)
+  const domain = registrableDomainOf(name)
   const above = await check.cache.memoize(
     `zone ${domain}`,
     () => findFrom([...listAncestors(domain), domain, '.'], domain, check),
@@ -171,7 +171,7 @@ async function findFinalZone(at: FoundZone, reply: PathReply, target: string, ch
   const soa = await findZoneSoa(reply, target, at.zone, check)
   const zone = soa?.zone ?? at.zone
   if (message.rcode === 'NXDOMAIN' && isRegistry(zone)) {
-    const facts = { domain: registeredDomainOf(target), deniedBy: zone, path: at.path }
+    const facts = { domain: registrableDomainOf(target), deniedBy: zone, path: at.path }
     return { kind: 'no_domain' as const, ...facts, negativeTtl: soa?.negativeTtl ?? null }
   }
   if (zone === at.zone) return at

@@ -11,10 +11,10 @@ import {
   type TxtObservation,
 } from './observations.ts'
 import type { CheckReport, Finding } from './report.ts'
-import { explainMismatch, findFormatFault, looksLikeToken, type ValueExplanation } from './value.ts'
+import { explainMismatch, findFormatFault, looksLikeVerification, type ValueExplanation } from './value.ts'
 import { formatResolver, hasIpv6 } from './wire/address.ts'
 import { toRelativeName } from './wire/name.ts'
-import { findPublicSuffix, isRegistry, registeredDomainOf } from './wire/registry.ts'
+import { findPublicSuffix, isRegistry, registrableDomainOf } from './wire/registry.ts'
 import { decodeValues, deduplicateValues, hasText } from './wire/txt-answer.ts'
 import {
   type Evidence,
@@ -157,7 +157,7 @@ function diagnoseServers(observations: Observations): Finding[] {
   const { zone, hosts, parent } = location
   const { genuine: servers, interception: reason } = detectInterception(observations)
   if (reason !== null) return [createFinding('dns_intercepted', { name, reason })]
-  const above = location.path.at(-2)?.zone ?? registeredDomainOf(zone)
+  const above = location.path.at(-2)?.zone ?? registrableDomainOf(zone)
   const holder = above === zone || isRegistry(above) ? null : above
   const place = { zone, holder, parent: parent === null ? [] : [...hosts.keys()] }
   const groups = groupByOutcome(servers)
@@ -211,7 +211,7 @@ function recordFacts({ name, zone, expected, servers }: WithZone) {
  */
 function findUnregistered({ name, zone }: ZoneState): Finding[] | undefined {
   if (name === zone || (zone !== '.' && findPublicSuffix(zone) !== zone)) return undefined
-  return [createFinding('domain_not_found', { domain: registeredDomainOf(name), said_by: zone })]
+  return [createFinding('domain_not_found', { domain: registrableDomainOf(name), said_by: zone })]
 }
 
 /**
@@ -282,7 +282,7 @@ function findSuspicions(state: ZoneState): Finding[] {
     ({ kind, values: there }) =>
       kind !== 'used' &&
       // A value with the same prefix as one at the checked name is no mistake: services can verify several names.
-      decodeValues(there).some((one) => looksLikeToken(one) && !prefixes.includes(prefixOf(one))),
+      decodeValues(there).some((one) => looksLikeVerification(one) && !prefixes.includes(prefixOf(one))),
   )
   const found = [
     ...values.flatMap((value): Finding[] => {

@@ -64,9 +64,9 @@ export function explainMismatch(
   const read = values.filter(({ bytes }) => bytes.length <= MAX_COMPARED_BYTES).slice(0, MAX_COMPARED_VALUES)
   const found = read.flatMap((value): ValueExplanation[] => {
     const fault = findFault(expected, value, mayBeCut)
-    return fault === undefined ? [] : [{ fault, seen: [shownValue(expected, value)] }]
+    return fault === undefined ? [] : [{ fault, seen: [formatValue(expected, value)] }]
   })
-  const parts = splitRecords(expected, decodeValues(read))
+  const parts = findSplitRecords(expected, decodeValues(read))
   if (parts !== undefined) found.push({ fault: 'split_records', seen: parts })
   const rank = ({ fault }: ValueExplanation) => FAULTS.indexOf(fault)
   return found.toSorted((a, b) => rank(a) - rank(b))[0]
@@ -86,11 +86,11 @@ export function findFault(expected: string, value: TxtValue, mayBeCut = false): 
   const inner = stripQuotes(seen)
   if (inner === wanted) return 'quoted'
   if (inner.toLowerCase() === wanted.toLowerCase()) return 'case_changed'
-  if (mayBeCut && !/\s/.test(seen.trim()) && isPartOf(inner, wanted)) return 'given_value_cut'
+  if (mayBeCut && !/\s/.test(seen.trim()) && startsOrEndsWith(inner, wanted)) return 'given_value_cut'
   // Character-strings of a record are joined without a separator, which hides where the value begins. So compare them with a
   // space between as well.
   const apart = value.strings.map(decodeValue).join(' ')
-  if ([seen, apart, inner].some((text) => holdsWhole(text, wanted))) return 'extra_text'
+  if ([seen, apart, inner].some((text) => containsValue(text, wanted))) return 'extra_text'
   const { prefix, token } = splitAtEquals(wanted)
   if ([prefix, `${prefix}=`, token].includes(inner)) return 'prefix_or_token_only'
   if (isCut(wanted, inner, (prefix?.length ?? 2) + 2) || isCut(token ?? '', inner, 4)) return 'truncated'
@@ -105,7 +105,7 @@ export function findFault(expected: string, value: TxtValue, mayBeCut = false): 
  * Formats a value for users. Its character-strings are quoted one by one if one of them is the expected value, which the joined
  * text would hide.
  */
-function shownValue(expected: string, { bytes, strings }: TxtValue): string {
+function formatValue(expected: string, { bytes, strings }: TxtValue): string {
   const texts = strings.map(decodeValue)
   return texts.length > 1 && texts.some((text) => stripQuotes(text) === stripQuotes(expected))
     ? texts.map((text) => `"${text}"`).join(' ')
@@ -119,7 +119,7 @@ function splitAtEquals(value: string): { prefix?: string | undefined; token?: st
 }
 
 /** Whether a text contains the complete value, but not merely as the start of a longer token. */
-function holdsWhole(text: string, wanted: string): boolean {
+function containsValue(text: string, wanted: string): boolean {
   const [, ...rests] = text.split(wanted)
   // Characters directly behind the value make its token longer, unless they are a domain name (`.example.com`) or start another
   // value (`v=`).
@@ -127,7 +127,7 @@ function holdsWhole(text: string, wanted: string): boolean {
 }
 
 /** Whether `text` has the form `prefix=token`, and starts with `wanted`, or ends with `wanted` after a separator. */
-const isPartOf = (text: string, wanted: string): boolean =>
+const startsOrEndsWith = (text: string, wanted: string): boolean =>
   isPrefixAndToken(text) &&
   (text.startsWith(wanted) || (/[\W_]$/.test(text.slice(0, -wanted.length)) && text.endsWith(wanted)))
 
@@ -166,7 +166,7 @@ function commonEnds(a: readonly string[], b: readonly string[]): { start: number
 }
 
 /** Finds two or more TXT values that make the expected one when joined in the returned order; undefined if there are none. */
-function splitRecords(expected: string, seen: readonly string[]): string[] | undefined {
+function findSplitRecords(expected: string, seen: readonly string[]): string[] | undefined {
   const left = seen.filter((part) => part !== '').toSorted((a, b) => b.length - a.length)
   const parts: string[] = []
   for (let rest = expected; rest !== ''; rest = rest.slice(parts.at(-1)?.length)) {
@@ -181,7 +181,7 @@ function splitRecords(expected: string, seen: readonly string[]): string[] | und
  * Whether a value looks like some service's verification value: a prefix and a token of at least 8 characters, apart from quotation
  * marks and invisible characters.
  */
-export function looksLikeToken(value: string): boolean {
+export function looksLikeVerification(value: string): boolean {
   const words = value.replace(QUOTES, '').replace(INVISIBLE, (character) => (character === ' ' ? ' ' : ''))
   return TOKEN_LIKE.test(words.trim())
 }
@@ -191,7 +191,7 @@ export function looksLikeToken(value: string): boolean {
  * value that doesn't look like a verification value.
  */
 export function findFormatFault(value: string): 'quoted' | 'whitespace' | undefined {
-  if (!looksLikeToken(value)) return undefined
+  if (!looksLikeVerification(value)) return undefined
   if (stripInvisible(value) !== value) return 'whitespace'
   return stripQuotes(value) === value ? undefined : 'quoted'
 }

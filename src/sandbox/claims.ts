@@ -5,7 +5,7 @@ import { asObject, HttpError, notFoundError, validationError } from './http.ts'
 
 const CLAIM_WINDOW_MS = 7 * 86_400_000
 
-export type DomainClaim = ReturnType<typeof serializeClaim>
+export type ClaimJson = ReturnType<typeof serializeClaim>
 
 const DEFAULT_REASONS: ReadonlyMap<string, string> = new Map([
   ['blocked', 'recent_owner_activity'],
@@ -99,7 +99,7 @@ export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
      * Creates a claim. If the domain has an unfinished claim, returns that claim if it has the same options, else supersedes it.
      * @throws HttpError 403 or 409 for a domain that can't be claimed, 422 for a malformed request
      */
-    create(body: unknown): { claim: DomainClaim; isNew: boolean } {
+    create(body: unknown): { claim: ClaimJson; isNew: boolean } {
       const request = readClaimRequest(body)
       const label = firstLabel(request.name)
       if (label === 'unclaimable')
@@ -137,7 +137,7 @@ export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
       return { claim: serializeClaim(claim), isNew: true }
     },
     /** Starts the DNS lookups of a pending claim. @throws HttpError 404; 409 unless `VERIFIABLE_STATUSES` has the status */
-    verify(domainId: string): DomainClaim {
+    verify(domainId: string): ClaimJson {
       const claim = requireClaim(byDomainId.get(domainId))
       if (!VERIFIABLE_STATUSES.includes(claim.status))
         throw new HttpError(409, 'claim_not_pending', `The claim is ${claim.status}: create a new one.`)
@@ -148,7 +148,7 @@ export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
     },
     get: (domainId: string) => serializeClaim(requireClaim(byDomainId.get(domainId))),
     /** Forces a status on a domain name's newest claim or the claim with this `domain_id`. @throws HttpError 404, 422 */
-    setOutcome(key: string, body: Record<string, unknown>): DomainClaim {
+    setOutcome(key: string, body: Record<string, unknown>): ClaimJson {
       const { status, reason } = readOutcome(body)
       const claim = findByKey(key)
       setStatus(claim, status, reason)

@@ -87,7 +87,7 @@ function errorResponse(c: Context, { status, code, message, headers }: HttpError
 }
 
 /** Parses the request's body as JSON. @throws HttpError 422 if it isn't JSON */
-export async function readJsonBody(c: Context): Promise<unknown> {
+export async function parseJsonBody(c: Context): Promise<unknown> {
   try {
     return JSON.parse(await c.req.text())
   } catch {
@@ -98,7 +98,7 @@ export async function readJsonBody(c: Context): Promise<unknown> {
 /** Parses the request's body as a JSON object; an empty body is read as `{}`. @throws HttpError 422 for anything else */
 export async function readBody(c: Context): Promise<Record<string, unknown>> {
   const isEmpty = (await c.req.text()).trim() === ''
-  return isEmpty ? {} : asObject(await readJsonBody(c), 'The body')
+  return isEmpty ? {} : asObject(await parseJsonBody(c), 'The body')
 }
 
 /** Returns a copy of a JSON object. @param what the value's name in the message @throws HttpError 422 for anything else */

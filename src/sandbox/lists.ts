@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import { formatTimestamp } from './clock.ts'
 import { type HttpApp, notFoundError, validationError } from './http.ts'
-import { type Grant, type OAuthServer, serializeGrant } from './oauth.ts'
+import { type OAuthGrant, type OAuthServer, serializeGrant } from './oauth.ts'
 
 /**
  * Returns one page of a cursor-paginated list: `{object, has_more, data}`.
@@ -61,7 +61,7 @@ const DEMO_CLIENTS = ['Newsletter Studio', 'Shop Mailer', 'CRM Sync', 'Invoice R
 const DEMO_SCOPES = [['emails:send'], ['emails:send', 'contacts:read'], ['contacts:write'], ['domains:read']]
 
 /** Returns a sample grant to a client other than mailclaim; every third grant is revoked. @param index 0 is the newest */
-function createDemoGrant(index: number, startedAt: number): Grant {
+function createDemoGrant(index: number, startedAt: number): OAuthGrant {
   const client = index % DEMO_CLIENTS.length
   const createdAt = startedAt - (index + 1) * 3_600_000
   const isRevoked = index % 3 === 1

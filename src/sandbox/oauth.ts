@@ -49,7 +49,7 @@ export function isRegisteredRedirectUri(redirectUri: string): boolean {
 }
 
 /** An authorization that a user gave to a client. All grants belong to the sandbox's only team. */
-export interface Grant {
+export interface OAuthGrant {
   readonly id: string
   readonly client: Pick<OAuthClient, 'id' | 'name'>
   readonly scopes: readonly string[]
@@ -59,7 +59,7 @@ export interface Grant {
   revokedReason: string | undefined
 }
 
-export function serializeGrant({ client, ...grant }: Grant): object {
+export function serializeGrant({ client, ...grant }: OAuthGrant): object {
   return {
     id: grant.id,
     client_id: client.id,
@@ -104,13 +104,13 @@ export type OAuthServer = ReturnType<typeof createOAuthServer>
 /** Creates the authorization server, which rotates refresh tokens, and keeps codes, grants and tokens in memory. */
 export function createOAuthServer({ now, issuer, key, accessTokenSeconds }: OAuthOptions) {
   const codes = new Map<string, AuthorizationRequest & { expires: number; redeemed: boolean }>()
-  const refreshTokens = new Map<string, { grant: Grant; expires: number; rotated: boolean }>()
-  const accessTokens = new Map<string, { grant: Grant; expires: number }>()
-  const issued: Grant[] = []
+  const refreshTokens = new Map<string, { grant: OAuthGrant; expires: number; rotated: boolean }>()
+  const accessTokens = new Map<string, { grant: OAuthGrant; expires: number }>()
+  const issued: OAuthGrant[] = []
   const counts = { refreshes: 0, reuseDetections: 0 }
 
   /** Issues an access token and a refresh token. @returns the body of the token response */
-  async function issueTokens(grant: Grant, scopes: readonly string[]) {
+  async function issueTokens(grant: OAuthGrant, scopes: readonly string[]) {
     const refreshToken = `rt_${createRandomToken(32)}`
     const at = now()
     refreshTokens.set(refreshToken, { grant, expires: at + REFRESH_LIFETIME_MS, rotated: false })
@@ -139,12 +139,12 @@ export function createOAuthServer({ now, issuer, key, accessTokenSeconds }: OAut
   function createSession(about: Pick<AuthorizationRequest, 'client' | 'scopes' | 'resource'>) {
     const { client, scopes, resource } = about
     const revoked = { revokedAt: undefined, revokedReason: undefined }
-    const grant: Grant = { id: randomUUID(), client, scopes, resource, createdAt: now(), ...revoked }
+    const grant: OAuthGrant = { id: randomUUID(), client, scopes, resource, createdAt: now(), ...revoked }
     issued.push(grant)
     return issueTokens(grant, scopes)
   }
 
-  function revoke(grant: Grant, reason: string): void {
+  function revoke(grant: OAuthGrant, reason: string): void {
     if (grant.revokedAt !== undefined) return
     grant.revokedAt = now()
     grant.revokedReason = reason
@@ -192,7 +192,7 @@ export function createOAuthServer({ now, issuer, key, accessTokenSeconds }: OAut
   return {
     now,
     issuer,
-    grants: issued as readonly Grant[],
+    grants: issued as readonly OAuthGrant[],
     counts: counts as Readonly<typeof counts>,
     /** Returns an authorization code, valid for ten minutes of virtual time and one use. */
     issueCode(approved: AuthorizationRequest): string {

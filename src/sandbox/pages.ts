@@ -1,7 +1,7 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import { html, raw } from 'hono/html'
 import { NONCE, secureHeaders } from 'hono/secure-headers'
-import type { ClaimStore, DomainClaim } from './claims.ts'
+import type { ClaimJson, ClaimStore } from './claims.ts'
 import type { HttpApp } from './http.ts'
 import { MISTAKES, publishRecord } from './mistakes.ts'
 import {
@@ -240,7 +240,7 @@ ${pending.length === 0 ? html`<p>No claim is pending. Create one with <code>mail
   )
 }
 
-function claimForm({ name, domain_id, record }: DomainClaim, index: number): Html {
+function claimForm({ name, domain_id, record }: ClaimJson, index: number): Html {
   return html`<section aria-labelledby="claim-${index}">
 <h2 id="claim-${index}">${name}</h2>
 <p>TXT record at <code>${record.name}</code> with the value <code>${record.value}</code></p>

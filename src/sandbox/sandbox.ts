@@ -6,9 +6,9 @@ import { generateKeyPair } from 'jose'
 import { type ClaimStore, createClaimStore } from './claims.ts'
 import { createVirtualClock } from './clock.ts'
 import { addControlRoutes } from './control.ts'
-import { LOOPBACK, lookUpTxt, startDnsServer } from './dns-server.ts'
+import { LOOPBACK, queryTxtValues, startDnsServer } from './dns-server.ts'
 import { addFaultInjection } from './faults.ts'
-import { CONTROL_PREFIX, createHttpApp, type HttpApp, readJsonBody } from './http.ts'
+import { CONTROL_PREFIX, createHttpApp, type HttpApp, parseJsonBody } from './http.ts'
 import { addListRoutes } from './lists.ts'
 import { publishRecord } from './mistakes.ts'
 import { addTokenRoutes, CLIENTS, checkCredential, createOAuthServer, createRandomToken } from './oauth.ts'
@@ -72,7 +72,7 @@ export async function startSandbox(options: SandboxOptions) {
   const claims = createClaimStore({
     clock,
     stepMs: (options.stepSeconds ?? 0.25) * 1000,
-    lookUp: (name) => lookUpTxt(dns.port, name),
+    lookUp: (name) => queryTxtValues(dns.port, name),
   })
   const requests = { total: 0, by_route: {} as Record<string, number> }
 
@@ -124,7 +124,7 @@ export async function startSandbox(options: SandboxOptions) {
 
 function addClaimRoutes(app: HttpApp, claims: ClaimStore, zones: ZoneStore, autoPublish: boolean): void {
   app.post('/domains/claim', async (c) => {
-    const { claim, isNew } = claims.create(await readJsonBody(c))
+    const { claim, isNew } = claims.create(await parseJsonBody(c))
     zones.ensureZone(claim.name)
     if (isNew && autoPublish) publishRecord(zones, claim.record, 'none')
     return c.json(claim, isNew ? 201 : 200)

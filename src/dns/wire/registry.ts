@@ -22,7 +22,7 @@ export function findPublicSuffix(name: string): string | undefined {
  * Returns the domain that was registered for a name: the public suffix and one more label (`example.co.uk`). Without a public
  * suffix, the last two labels.
  */
-export function registeredDomainOf(name: string): string {
+export function registrableDomainOf(name: string): string {
   const labels = name.split('.')
   return labels.slice(-Math.max(2, countLabels(findPublicSuffix(name) ?? '.') + 1)).join('.')
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isRegistry, registeredDomainOf } from '../../../src/dns/wire/registry.ts'
+import { isRegistry, registrableDomainOf } from '../../../src/dns/wire/registry.ts'
 
 test.each(['.', 'com', 'test', 'co.uk', 'com.au', 'pvt.k12.ma.us', 'xn--55qx5d.cn'])(
   'the zone %s is a registry',
@@ -20,5 +20,5 @@ test.each([
   ['a.b.internal.test', 'internal.test'],
   ['co.uk', 'co.uk'],
 ])('the registered domain of %s is %s', (name, domain) => {
-  expect(registeredDomainOf(name)).toBe(domain)
+  expect(registrableDomainOf(name)).toBe(domain)
 })
