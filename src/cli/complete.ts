@@ -32,7 +32,7 @@ export async function printCompletions(argv: readonly string[], context: Context
     const lines = fits.map((candidate) => `${candidate.join('\t')}\n`)
     await context.stdout.write(lines.join(''))
   } catch {
-    // Print no candidates. The command itself reports the error, such as a damaged configuration, when it is run.
+    // Print no candidates. The command itself reports the error, such as an invalid profile name, when it is run.
   }
   return Exit.done
 }
@@ -67,7 +67,7 @@ function listCommands({ node, isHelp }: CommandLine): Candidates {
   return [...level.map(([word, { summary }]) => [word, summary] as const), ...help]
 }
 
-/** Lists the options that can still be given: repeatable ones, and those that aren't on the command line yet. */
+/** Lists repeatable options and options that aren't on the command line yet; also `--help`, and `--version` without a command. */
 function listUnusedOptions(
   options: readonly OptionDefinition[],
   before: readonly string[],

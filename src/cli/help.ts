@@ -9,7 +9,7 @@ const DEFAULT_WIDTH = 80
 const MAX_WIDTH = 100
 const MIN_WIDTH = 40
 
-/** Heading of the global options. Only `mailclaim --help` lists them; the help of a command refers to it. */
+/** Heading of the global options in `mailclaim --help`. The help of a command or group refers to `mailclaim --help` instead. */
 export const GLOBAL_OPTIONS_TITLE = 'Global options:'
 
 export function computeHelpWidth(output: Pick<Output, 'columns'>): number {

@@ -20,9 +20,9 @@ export interface CommandLine {
    * not be printed.
    */
   readonly unknownOption?: string
-  /** Arguments other than the path, in their original order: options, their values and operands. */
+  /** Arguments other than `path`, `help` and `unknownWord`, in their original order: options, their values and operands. */
   readonly rest: readonly string[]
-  /** Whether the command line begins with `help`: `mailclaim help claims check` is `mailclaim claims check --help`. */
+  /** Whether `help` precedes the path: `mailclaim help claims check` is `mailclaim claims check --help`. */
   readonly isHelp: boolean
 }
 
@@ -70,7 +70,7 @@ export async function loadCommand({
   return isCommand ? loadDefinition(path, node) : undefined
 }
 
-/** Returns the subcommands of a group, or all commands if the node is undefined; undefined for a command. */
+/** Returns the subcommands of a group, or the whole command tree if the node is undefined; undefined for a command. */
 export function listSubcommands(node: CommandNode | undefined): CommandTree | undefined {
   if (node === undefined) return tree
   return isCommandGroup(node) ? node.commands : undefined

@@ -7,7 +7,7 @@ import { takesValue } from './line.ts'
 
 /**
  * Adds options to a command. The values of a repeatable option are collected; of any other option the last value counts, so that
- * a script can put its defaults first. Different values of the same filter are a usage error: ignoring one would list too much.
+ * a script can put its defaults first. Different values of the same filter are a usage error, because one would be ignored.
  *
  * @param heading heading above the options in the help
  */
@@ -30,8 +30,8 @@ export function addOptions(command: Command, options: readonly OptionDefinition[
 /**
  * Parses an option's value.
  *
- * @throws CliError exit 2 if the option doesn't accept it, if it is empty (usually an unset shell variable), or if it is another
- *   option's flag, so that the value is probably missing
+ * @throws CliError exit 2 if the option doesn't accept the value, if the value is empty (usually an unset shell variable), or if
+ *   it is `--` or a flag of the command, because then the value is probably missing
  */
 function parseOption(text: string, definition: OptionDefinition, command: Command): unknown {
   const flag = longFlag(definition.flags)

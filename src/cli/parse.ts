@@ -64,8 +64,8 @@ function commanderArguments(line: CommandLine): string[] {
 }
 
 /**
- * Builds commander's root command: with the typed command and its options, or, if no command is typed, with the names of all
- * commands.
+ * Builds commander's root command: with only the typed command and its options, or, without a known command, with the top level
+ * of the command tree and the subcommands of the typed group.
  */
 function buildRootCommand(
   line: CommandLine,
@@ -153,8 +153,8 @@ function buildRootCommand(
 }
 
 /**
- * Resolves the settings, checks `--fields` and the profile, and only then runs the command, so that an error in these has no
- * effect.
+ * Resolves the settings, checks `--fields` and the profile, and only then runs the command, so that an invalid command line
+ * changes nothing.
  */
 async function runCommand(
   definition: CommandDefinition,
@@ -183,10 +183,10 @@ async function runCommand(
 }
 
 /**
- * Checks that the profile is known: otherwise a mistyped profile would be reported as a missing base URL or session. With an API
- * key, or a session in etcd, any profile is accepted, because this machine needs no files for it.
+ * Checks that the profile is known: otherwise a mistyped profile would be reported as a missing base URL or session. With
+ * MAILCLAIM_API_KEY, or a session in etcd, any profile is accepted, because it needs no files on this machine.
  *
- * @throws CliError exit 2 for a profile without settings, session and remembered claims
+ * @throws CliError exit 2 for a profile that has neither settings, a session nor claims on this machine
  */
 async function checkProfile(settings: Settings, context: Context): Promise<void> {
   const { profile, config } = settings
@@ -197,7 +197,7 @@ async function checkProfile(settings: Settings, context: Context): Promise<void>
 }
 
 /**
- * Checks that the output has the fields of `--fields`. @throws CliError exit 2 for an unknown field, or a format without columns
+ * Checks that the output has the fields of `--fields`. @throws CliError exit 2 for an unknown field, or a format other than table and tsv
  */
 function checkFieldsOption({ fields, format }: Settings, { output }: CommandDefinition): void {
   if (fields === undefined) return

@@ -53,7 +53,7 @@ export function createChecklist(publishes: boolean, io: Io): ClaimPresenter {
           const title = STEP_TITLES[event.event]
           const isCompleted = judgeClaim(claim, io.clock.now()).phase === 'completed'
           const news = event.event === 'created' ? `${formatDomain(claim)}, ${text}` : text
-          // For a completed claim, show only the domain name: its status is on stdout at the end.
+          // For a completed claim, show the domain name instead of the status, which stdout shows at the end.
           const what = isCompleted ? formatDomain(claim) : news
           if (error === undefined && !(isCompleted && event.event === 'created'))
             await io.progress.succeed(`${title}: ${what}`)

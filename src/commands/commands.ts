@@ -50,7 +50,7 @@ const EXIT_CODES: Readonly<
   143: ['terminated', 'stop'],
 }
 
-/** Environment variables that mailclaim reads, for `commands --json`. */
+/** Environment variables with which a user configures mailclaim, for `commands --json`. */
 const ENVIRONMENT: readonly { readonly name: string; readonly description: string }[] = [
   ...PROFILE_AND_SETTINGS.flatMap(([key, { variable, description, flags }]) =>
     variable
@@ -124,8 +124,8 @@ export function createCommandsCommand(tree: CommandTree): CommandDefinition {
 }
 
 /**
- * Returns the codes of all errors that a command can end with: those of its definition, those of every command, and, if it needs
- * an account, those of sessions and requests.
+ * Returns the error codes that a command can end with: those in its definition, those of the group `every`, and, if it needs an
+ * account, those of the groups `session` and `service`.
  */
 export function listErrorCodes({
   account,
@@ -176,12 +176,12 @@ function describeArgument({ syntax, description, asked }: ArgumentDefinition) {
 /**
  * Returns an option's entry in `commands --json`.
  *
- * @param others all options of the command: a conflict may be declared only by the other option
+ * @param all all options of the command: a conflict may be declared only by the other option
  */
-function describeOption(option: OptionDefinition, others: readonly OptionDefinition[]) {
+function describeOption(option: OptionDefinition, all: readonly OptionDefinition[]) {
   const name = longFlag(option.flags)
   const value = /[<[](.+)[>\]]/.exec(option.flags)?.[1] ?? null
-  const against = others
+  const against = all
     .filter(({ conflicts = [] }) => conflicts.includes(name))
     .map(({ flags }) => longFlag(flags))
   return {

@@ -141,7 +141,7 @@ export const unsetCommand = defineCommand({
       const before = config.profiles[profile]
       was = before?.[key] !== undefined
       if (was) config.profiles[profile] = withSetting(before, key, undefined)
-      // Remove a profile without settings: otherwise its name would remain known although nothing is stored under it.
+      // Remove a profile without settings: otherwise completion would keep offering its name.
       if (Object.keys(config.profiles[profile] ?? {}).length === 0) delete config.profiles[profile]
     })
     await io.writeOutcome({ profile, name, was_set: was }, UNSET_COLUMNS)
@@ -149,7 +149,7 @@ export const unsetCommand = defineCommand({
   },
 })
 
-/** Masks user names, passwords and queries in a setting's value, which may be one or more URLs separated by spaces. */
+/** Masks user names, passwords, queries and fragments in a setting's value, which may be several URLs separated by spaces. */
 function maskValue(value: string): string {
   return maskUserInfo(value.includes('://') ? value.split(' ').map(maskUrlSecrets).join(' ') : value)
 }

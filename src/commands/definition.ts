@@ -28,7 +28,7 @@ export interface OutputDefinition {
   readonly columns?: readonly Column[]
   /** Dotted paths of an event's fields, for a command whose `jsonl` lines are events; `event_fields` in `commands --json`. */
   readonly eventFields?: readonly string[]
-  /** Formats besides table, json, jsonl and tsv. `--fields` doesn't apply to them. */
+  /** Formats besides table, json, jsonl and tsv. `--fields` can't be used with them. */
   readonly formats?: readonly string[]
   /** The format, one of `formats`, that applies without `--format`. Default: `table` on a terminal, else `tsv`. */
   readonly usualFormat?: string
@@ -42,15 +42,15 @@ export interface CommandInput<Options extends readonly OptionDefinition[]> {
 }
 
 /**
- * The account that a command requires. `configured`: base URL and client id; `signed_in`: a session or an API key as well;
- * `sometimes`: depends on arguments and options.
+ * The account that a command requires. `configured`: base URL, and client id unless it stores an API key; `signed_in`: a session
+ * or an API key; `sometimes`: `signed_in` for some arguments and options only.
  */
 export type AccountNeed = 'configured' | 'signed_in' | 'sometimes'
 
 /**
  * A command: its definition, from which help, completion and documentation are generated, and its `run` function.
  *
- * `run` resolves if the command succeeds (exit 0). For any other expected end, `run` writes its output, then throws a `CliError`.
+ * `run` resolves if the command succeeds (exit 0). For any other expected end, `run` throws a `CliError`, after its output, if any.
  */
 export interface CommandDefinition<
   Options extends readonly OptionDefinition[] = readonly OptionDefinition[],
@@ -78,7 +78,7 @@ export interface CommandDefinition<
   run(input: CommandInput<Options>, io: Io): Promise<void>
 }
 
-/** Returns the fields that `--fields` accepts: an item's JSON fields and the computed fields of columns. */
+/** Returns the fields that `--fields` accepts: an item's JSON fields and the fields of columns, which may be computed. */
 export function listSelectableFields({ fields = [], columns = [] }: OutputDefinition): readonly string[] {
   return [...new Set([...columns.map(({ field }) => field), ...fields])]
 }
@@ -87,7 +87,7 @@ export function listSelectableFields({ fields = [], columns = [] }: OutputDefini
 export const SINGLE_VALUE_OUTPUT = { formats: ['value'], usualFormat: 'value' } as const
 
 /**
- * Returns the dotted paths of an event's fields: `event`, `at` (the time), and those of its objects, such as `claim.status`.
+ * Returns the dotted paths of an event's fields: `event`, `at` (the time), and the fields of its objects, such as `claim.status`.
  *
  * @param objects dotted field paths of each object, by its name in the event
  */
@@ -113,13 +113,13 @@ export function timeoutOption(own: Partial<Pick<OptionDefinition, 'description' 
   } as const
 }
 
-/** `--public-resolvers`, an option of every command that checks DNS. */
+/** `--public-resolvers`, an option of the commands that check a TXT record in DNS. */
 export const PUBLIC_RESOLVERS_OPTION = {
   flags: '--public-resolvers',
   description: 'query 1.1.1.1, 8.8.8.8, and 9.9.9.9 as well',
 } as const
 
-/** The argument `[claim]`. If it is missing, the user picks a known claim from a list; without prompts, that is exit 2. */
+/** The argument `[claim]`. If it is missing, the user picks a claim of the ledger; without prompts or claims, that is exit 2. */
 export const CLAIM_ARGUMENT: ArgumentDefinition = {
   syntax: '[claim]',
   description: 'a domain name known on this machine (its newest claim), or a placeholder domain id',

@@ -36,7 +36,7 @@ export interface ServiceListDefinition<T> {
 }
 
 /**
- * Prints a list that the service doesn't page, such as profiles or known claims.
+ * Prints a list that the service doesn't page, such as the profiles, or the claims of the ledger.
  *
  * @param pages parts of the list; each is printed as soon as it is complete
  * @param nothing text on stderr if the list is empty
@@ -56,8 +56,8 @@ export async function printLocalList(
  * Prints a list of the service, each page as it arrives. If the limit cuts the list off, prints a hint with the command that
  * continues.
  *
- * @throws CliError the error of a failed request. After the first page, the message tells the number of printed items; if the
- *   failure may pass, the hint is the command for the remaining items
+ * @throws CliError the error of a failed request. If items were printed, the message tells their number, and if the failure may
+ *   pass, the hint is the command for the remaining items (not with `--before` or in JSON)
  */
 export async function printServiceList<T extends { readonly id?: string | null }>(
   list: ServiceListDefinition<T>,
@@ -82,15 +82,15 @@ export async function printServiceList<T extends { readonly id?: string | null }
       await writer.page(page)
       printed += page.items.length
       hasMore = page.hasMore
-      // `--after` this page's last item continues the list; a list that was read with `--before` continues before its first item.
+      // The next page is after this page's last item; with `--before`, it is before this page's first item.
       const item = isBackward ? page.items[0] : page.items.at(-1)
       if (item !== undefined) cursor = lists.readItemId(item)
     }
   } catch (error) {
     if (printed === 0 || !(error instanceof CliError) || error instanceof InterruptedError) throw error
     const mayPass = error.exit === Exit.unavailable && error.code !== 'no_progress'
-    // Suggest no command for JSON, because two outputs don't form one document, nor for an error that would recur, such as a
-    // refused cursor.
+    // Suggest no command with `--before`, for JSON, because two outputs don't form one document, or for an error that would recur,
+    // such as a refused cursor.
     const canContinue = !isBackward && settings.format !== 'json' && mayPass
     const rest = flags.limit === undefined ? {} : { '--limit': String(flags.limit - printed) }
     throw error.with({

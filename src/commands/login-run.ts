@@ -35,7 +35,7 @@ interface SignInOptions {
   readonly withApiKey: boolean
   /** Whether to open the browser; otherwise, the authorization URL is only printed. */
   readonly opensBrowser: boolean
-  /** Milliseconds to wait for the redirect from the browser. */
+  /** Milliseconds to wait for the user's approval in the browser. */
   readonly timeoutMs: number
 }
 
@@ -48,10 +48,10 @@ const OIDC_SCOPES: readonly string[] = ['openid', 'offline_access']
 const MAX_KEY_LENGTH = 2000
 
 /**
- * Signs in with the browser or an API key, replaces the profile's session, and saves the settings that were used in the profile.
+ * Signs in with the browser or an API key, replaces the profile's session, and saves the settings of the sign-in in the profile.
  *
- * @throws CliError exit 2 for an invalid option, or for a browser sign-in without a user (`--no-input`, CI or no terminal); exit
- *   3 without a base URL or client id; the errors of `prepareSignIn`, `login` and `exchangeCode`
+ * @throws CliError exit 2 for an invalid option, for a browser sign-in with `--no-input`, or if it would open a browser in CI or
+ *   without a terminal; exit 3 without a base URL or client id; the errors of `prepareStore`, `login` and `exchangeCode`
  */
 export async function signIn(options: SignInOptions, outerIo: Io, columns: readonly Column[]): Promise<void> {
   const { withApiKey, timeoutMs } = options
@@ -85,7 +85,8 @@ export async function signIn(options: SignInOptions, outerIo: Io, columns: reado
 const QUESTIONS = { base_url: 'Base URL of the service:', client_id: 'OAuth client id:' } as const
 
 /**
- * Prompts for a missing base URL and client id. Without prompts, returns the settings unchanged; `signIn` then fails with exit 3.
+ * Prompts for the missing base URL and, for a sign-in with the browser, client id. If prompts aren't allowed, returns the settings
+ * unchanged; `signIn` then fails with exit 3 if one is missing.
  */
 async function promptForMissing(io: Io, withApiKey: boolean): Promise<Settings> {
   const { settings, prompts } = io
@@ -123,10 +124,11 @@ function validationResult(check: () => unknown): true | string {
 }
 
 /**
- * Tests the credential store before the sign-in. Without a keychain, and if the setting `store` isn't set, offers the user a file
- * instead.
+ * Tests the credential store before the sign-in. Without a keychain, and if the setting `store` isn't set, prompts the user to
+ * accept a file instead, where prompts are allowed.
  *
- * @throws CliError the error of `prepareSignIn`, also if the user declines; exit 2 for an API key with the store `etcd`
+ * @throws CliError the error of `prepareSignIn`, also if the user declines; of `prepareSharedSignIn`; exit 2 for an API key with
+ *   the store `etcd`
  */
 async function prepareStore(io: Io, kind: Session['kind']): Promise<PreparedSignIn> {
   const { settings, prompts } = io
@@ -176,7 +178,7 @@ async function signInWithBrowser(opensBrowser: boolean, timeoutMs: number, prepa
     // Over SSH, open a browser only if BROWSER is set: remote editors set it to a helper that opens the browser on the user's
     // machine.
     openBrowser: opensBrowser && (!environment.ssh || environment.browser !== undefined),
-    // Accept a pasted redirect URL on stdin: from a terminal that allows prompts, or from a pipe if no browser is opened.
+    // Accept a pasted redirect URL on stdin: from a terminal with prompts allowed, or from a pipe with `--no-browser` or JSON output.
     readInput: settings.interactive || (!opensBrowser && !io.stdin.isTTY),
     timeoutMs,
     issuer: settingValue('issuer', settings),
@@ -210,7 +212,9 @@ function createReporter({ openBrowser, readInput }: LoginOptions, io: Io): Login
 }
 
 /**
- * Reads an API key, tries it with a request, and stores it. @throws CliError exit 2 for malformed input; exit 4 for a refused key
+ * Reads an API key, tries it with a request, and stores it.
+ *
+ * @throws CliError exit 2 for malformed input; exit 4 for a refused key; the errors of the request and of the credential store
  */
 async function signInWithApiKey(prepared: PreparedSignIn, io: Io): Promise<Session> {
   const value = await readApiKey(io)
@@ -314,7 +318,7 @@ async function reportResult(session: Session, io: Io, columns: readonly Column[]
     const missing = requested.filter((asked) => !granted.includes(asked) && !OIDC_SCOPES.includes(asked))
     if (missing.length > 0) await io.warn(`requested but not granted: ${missing.join(' ')}`)
   }
-  // With `--json`, print the result on one line as well, so that a script can read the output line by line.
+  // With `--json`, print the result on one line, like the event before it, so that a script can read the output line by line.
   const format = kind === 'session' && settings.format === 'json' ? 'jsonl' : settings.format
   const shownKind = kind === 'session' ? 'oauth' : 'api_key'
   const outcome = { profile, kind: shownKind, base_url: service, scope, store }

@@ -24,7 +24,7 @@ export const command = defineCommand({
     const forgotten: SignOutResult[] = []
     for (const profile of profiles) forgotten.push(await forgetProfile(io, profile))
     // Reject an unknown profile only after removing its secret: a keychain item may remain although the profile's files are gone.
-    if (!options.all && source !== 'default' && forgotten.every(hadNoSecret))
+    if (!options.all && source !== 'default' && forgotten.every(hadNoSession))
       requireKnownProfile(current, io, io.settings)
     if (!isHumanView(io.settings)) {
       const items = forgotten.map(({ profile, wasSignedIn }) => ({ profile, was_signed_in: wasSignedIn }))
@@ -41,13 +41,13 @@ export const command = defineCommand({
   },
 })
 
-/** Whether the store could be read and held no credential of the profile. */
-const hadNoSecret = ({ wasSignedIn, problem }: SignOutResult): boolean =>
+/** Whether the profile had no session, and the keychain holds no secret of it now. */
+const hadNoSession = ({ wasSignedIn, problem }: SignOutResult): boolean =>
   !wasSignedIn && problem === undefined
 
 /**
- * Removes a profile's credential. A session in etcd is removed there only for the current profile, because only its settings say
- * how to reach etcd; for any other profile, only this machine's files are removed.
+ * Removes a profile's credential. From etcd, a session is removed only for the current profile, because only its settings say how
+ * to reach etcd; for any other profile, the credential is removed from this machine only.
  */
 async function forgetProfile(io: Io, profile: string): Promise<SignOutResult> {
   const { usesSharedStore } = await import('../settings/settings.ts')

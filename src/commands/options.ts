@@ -17,7 +17,7 @@ export const ROOT_HELP = {
 } as const
 
 /**
- * Loads a command's definition, and adds the options for settings that only this command uses, such as `login --issuer`.
+ * Loads a command's definition, and adds the options for settings that only some commands use, such as `login --issuer`.
  *
  * @param path the command's path in the tree, such as `['claims', 'check']`
  */
@@ -30,7 +30,8 @@ export async function loadDefinition(
 }
 
 /**
- * Returns the options of the settings that only this command uses, or that every command uses if `command` is undefined.
+ * Returns the options of settings: those that aren't global but that this command takes, or the global ones if `command` is
+ * undefined.
  *
  * @param command path of a command, joined by spaces, such as `auth token`
  */

@@ -1,12 +1,12 @@
 import { CliError, Exit, type ExitCode } from '../errors.ts'
 
 /**
- * Status of a check. `warning`: commands may still work; `problem`: commands that need what was checked fail; `skipped`: the
- * check doesn't apply, or needs something that failed another check.
+ * Status of a check. `warning`: commands may still work; `problem`: commands that need the checked part fail; `skipped`: the
+ * check doesn't apply, or needs something that is missing, such as a base URL.
  */
 export type CheckStatus = 'ok' | 'warning' | 'problem' | 'skipped'
 
-/** Result of one check of `doctor`. A `CliError` that a check throws becomes a result with status `problem`. */
+/** Result of one check of `doctor`. */
 export interface CheckResult {
   readonly status: CheckStatus
   readonly message: string
@@ -32,7 +32,7 @@ export function warningResult(message: string, remedy: string | undefined): Chec
   return { status: 'warning', message, remedy: remedy ?? null, exit: Exit.done }
 }
 
-/** Converts the error with which other commands fail into a result. */
+/** Converts the error of a check into a result with status `problem`. */
 export function problemResult({ message, hint, exit }: CliError): CheckResult {
   return { status: 'problem', message, remedy: hint ?? null, exit }
 }

@@ -16,16 +16,13 @@ const ROOT_SERVERS: readonly DnsServerAddress[] = [
   { address: '199.7.83.42', port: 53 },
 ]
 const ROOT_QUESTION = { name: '.', type: 'SOA' } as const
-/**
- * Query that every resolver of the public DNS can answer: the NS records of `com`. A resolver that can't blocks DNS, or uses a
- * private root zone.
- */
-const KNOWN_NAME = { name: 'com', type: 'NS', recursionDesired: true } as const
+/** Query for the NS records of `com`, which exist in the public DNS: a resolver without them fails, or has a private root zone. */
+const COM_QUESTION = { name: 'com', type: 'NS', recursionDesired: true } as const
 const OVER_HTTPS = 'use a resolver over HTTPS: mailclaim config set resolver https://dns.quad9.net/dns-query'
 
 /**
- * Checks that the configured or system resolvers respond, and resolve names of the public DNS. A failure is only a warning,
- * because no command but the DNS check of claims needs them.
+ * Checks that the configured or system resolvers respond, and find the NS records of `com`. A failure is only a warning, because
+ * requests to the service may still work; `examineNetwork` checks them.
  */
 export async function examineResolvers(io: Io): Promise<CheckResult> {
   const { resolvers: chosen } = dnsSettings(io.settings)
@@ -33,13 +30,13 @@ export async function examineResolvers(io: Io): Promise<CheckResult> {
   if (resolvers.length === 0) return warningResult('the system has no usable resolver', OVER_HTTPS)
   const deadline = createDeadline(RESOLVER_TIMEOUT_MS, io.clock)
   const replies = await Promise.all(
-    resolvers.map((resolver) => sendQuery(resolver, KNOWN_NAME, deadline, toDnsEffects(io))),
+    resolvers.map((resolver) => sendQuery(resolver, COM_QUESTION, deadline, toDnsEffects(io))),
   )
   const problems = replies.map((reply) => {
     if (reply.kind !== 'answer') return reply.reason ?? 'no answer'
     const { rcode, answers } = reply.message
     if (rcode !== 'NOERROR') return rcode
-    return answers.some(({ type }) => type === KNOWN_NAME.type) ? '' : 'NOERROR without data'
+    return answers.some(({ type }) => type === COM_QUESTION.type) ? '' : 'NOERROR without data'
   })
   const addresses = resolvers.map(formatResolver)
   const wrong = addresses.flatMap((address, at) => (problems[at] ? `${address} (${problems[at]})` : []))
@@ -50,8 +47,8 @@ export async function examineResolvers(io: Io): Promise<CheckResult> {
 }
 
 /**
- * Checks that queries reach authoritative servers directly, as the DNS check of claims requires. A root server answers for the
- * root zone with AA and without RA; other flags show that something intercepts port 53.
+ * Checks that queries from this machine reach authoritative servers. A root server answers for the root zone with AA and without
+ * RA; other flags show that something intercepts port 53. Skipped with a custom resolver or port, since DNS may then be private.
  */
 export async function examineDirectDns(io: Io): Promise<CheckResult> {
   const { resolvers, authoritativePort } = dnsSettings(io.settings)

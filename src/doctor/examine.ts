@@ -15,8 +15,8 @@ import { examineNetwork } from './network.ts'
 const KEYCHAIN_TIMEOUT_MS = 4000
 
 /**
- * Runs all checks of `doctor` in parallel, each with a time limit. The checks delete their test data: a secret in the keychain,
- * and a file in each directory.
+ * Runs the checks of `doctor` in parallel, except that the check of the lock waits for the check of the directories. The checks
+ * delete their test data: a secret in the keychain, and files in the config and state directories.
  *
  * @throws the reason of the abort signal if the user interrupts
  */
@@ -55,10 +55,10 @@ export async function examineSetup(outer: Io): Promise<NamedCheckResult[]> {
 }
 
 /**
- * Converts a check's error into a result with status `problem`, or `warning` if the check is optional, unless it is a usage
- * error.
+ * Converts a check's error into a result: a `warning` if the check is optional and the error isn't a usage error, otherwise a
+ * `problem`.
  *
- * @param isOptional whether an API key from the environment is set, and the checked part isn't needed with one
+ * @param isOptional whether MAILCLAIM_API_KEY is set, so that commands work without the checked part
  * @throws the error, if it is a bug or an interrupt
  */
 function toCheckResult(error: unknown, isOptional: boolean): CheckResult {

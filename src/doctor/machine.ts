@@ -36,7 +36,7 @@ export async function examineDirectories(io: Io): Promise<CheckResult> {
   for (const directory of tops) {
     await ensurePrivateDirectory(directory, 'leave')
     const path = join(directory, '.doctor.tmp')
-    // Write as session files are written, with a temporary file and a rename, so that the same operations are tested.
+    // Write with the operations that also write settings and claims: a temporary file, a flush and a rename.
     writeFileDurably(path, ' '.repeat(1024))
     removeFileDurably(path)
   }
@@ -53,12 +53,12 @@ export async function examineDirectories(io: Io): Promise<CheckResult> {
 }
 
 /**
- * Checks the credential store of the session, or of the next sign-in if there is none. Saves, reads and deletes a test secret in
- * the keychain; the file store is covered by `examineDirectories`.
+ * Checks the credential store of the session, or of the next sign-in if there is none. In the keychain, saves, reads and deletes
+ * a test secret; the file store is covered by `examineDirectories`.
  */
 export async function examineStore(io: Io): Promise<CheckResult> {
   const profile = io.settings.profile.value
-  // With etcd there is no other credential store: `examineSession` checks it by reading the session from etcd.
+  // Skip etcd: `examineSession` reads the session from it.
   if (usesSharedStore(io.settings)) return skippedResult('the session is in etcd')
   const store = findSession(profileFiles(io, profile))?.store ?? settingValue('store', io.settings)
   if (store === 'file') return okResult('secrets are kept in a file, as configured')
@@ -69,7 +69,7 @@ export async function examineStore(io: Io): Promise<CheckResult> {
 /**
  * Checks that a file lock in the state directory excludes a second one: some network file systems ignore locks.
  *
- * @throws CliError `store_unavailable`, exit 4, if it doesn't
+ * @throws CliError `store_unavailable`, exit 4, if the second lock isn't refused; as `withLock`
  */
 export async function examineLock(io: Io): Promise<CheckResult> {
   const { state } = io.directories

@@ -18,8 +18,8 @@ const MAX_SKEW_MS = 30_000
 
 /**
  * Sends one request without a credential to the base URL. Any response proves that name resolution, routing, TLS and the proxy
- * work; its Date header shows whether the clocks of this machine and the service agree. Without a base URL, both checks are
- * skipped.
+ * work; its Date header shows whether the clocks of this machine and the service agree. Without a valid base URL, both checks
+ * are skipped.
  */
 export async function examineNetwork(io: Io): Promise<{ network: CheckResult; clock: CheckResult }> {
   const { clock, environment } = io

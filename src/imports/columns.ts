@@ -22,7 +22,7 @@ export const IMPORT_COLUMNS: readonly Column[] = [
   { field: 'completed_at', title: 'Completed at', kind: 'time', text: formatServiceTimestamp },
 ]
 
-/** Fields that `imports list` always shows: their columns fit a terminal of 80 columns. */
+/** Fields that the table of `imports list` keeps in a narrow terminal: their columns fit a terminal of 80 columns. */
 const REQUIRED_FIELDS = ['id', 'status', 'counts.total', 'counts.failed', 'created_at']
 
 /** Columns of `imports list`. In a terminal too narrow for all, the fields that aren't in `REQUIRED_FIELDS` are left out. */

@@ -18,7 +18,7 @@ const MAX_STATUS_LENGTH = 80
  * Polls an import until it is completed or failed, or until the deadline. With `--format jsonl` prints its events; otherwise
  * shows its progress on stderr (a bar on a terminal), then prints the import on stdout.
  *
- * @throws CliError after printing: `import_failed`, exit 9, or `import_in_flight`, exit 8, at the deadline; and the error of a
+ * @throws CliError `import_failed`, exit 9, or `import_in_flight`, exit 8, at the deadline, both after printing; the error of a
  *   request, as `followResource`
  */
 export async function watchImport(
@@ -91,7 +91,7 @@ const formatStatus = ({ status }: ContactImport): string =>
   status ? clip(status, MAX_STATUS_LENGTH).replaceAll('_', ' ') : 'without a status'
 
 /**
- * Returns the sum of the counts of processed contacts; undefined if the service sent none. Only for display, because the API
+ * Returns the sum of the counts of processed contacts; undefined if the service sent none. Only an estimate, because the API
  * doesn't say whether a contact can be in several counts.
  */
 function countProcessed(latest: ContactImport): number | undefined {

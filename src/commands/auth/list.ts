@@ -42,8 +42,8 @@ export const command = defineCommand({
 
 /**
  * Returns kind and store of a profile's credential as its session file says; the secret isn't read. The kind is `none` without a
- * session, and `ended_session` or `damaged` if the session can't be used. For a profile in etcd it's always `session`, because
- * etcd isn't queried.
+ * session, and `ended_session` or `damaged` if the session can't be used. For a profile with the store `etcd`, the kind is always
+ * `session`, because etcd isn't queried.
  */
 async function credentialOf(io: Io, profile: string) {
   const { profileFiles, findSession, findSecretStore } = await import('../../session/session-file.ts')

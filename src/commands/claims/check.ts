@@ -31,7 +31,7 @@ const COLUMNS: readonly Column[] = [
     field: 'values',
     title: 'TXT values',
     optional: true,
-    // Show the TXT values only if no value was expected: otherwise the findings quote the relevant ones.
+    // In tables, show the TXT values only if no value was expected: otherwise the findings name the mistake.
     text: (values, _look, item) =>
       reportOf(item).expected === null ? summarizeValues(values as string[]) : '',
     value: (item) => [...new Set(reportOf(item).nameservers.flatMap(({ values }) => values))],

@@ -46,9 +46,9 @@ export const command = defineCommand({
 })
 
 /**
- * Creates a function that requests a page of claims from the service, and one that returns the last failure. A claim that the
- * service no longer has (404) is removed from the ledger. A claim that the service refuses (exit 6) or fails to send (exit 7) is
- * returned as last seen, with a warning.
+ * Creates `refresh`, which requests a page of claims from the service, and `failure`, which returns the last error with exit 7. A
+ * claim that the service no longer has (404) is removed from the ledger. A claim that the service refuses (exit 6) or fails to
+ * send (exit 7) is returned as last seen, with a warning; after three failures in a row, `refresh` throws the error.
  */
 async function createRefresher(io: Io) {
   const [{ refreshClaim, toKnownClaim }, { forgetClaim }, { formatDomain }, { connect }] = await Promise.all([

@@ -49,12 +49,12 @@ export const command = defineCommand({
 })
 
 /**
- * Verifies or follows the claims of a command line. For a single claim, prints each event, then the claim; several claims become
- * the rows of a table.
+ * Verifies or follows the claims of a command line. For a single claim, prints each event, then, except in jsonl, the claim;
+ * several claims are run by `processClaims`.
  *
  * @param begin starts the work on one claim
  * @returns the single claim as last seen; undefined for several claims
- * @throws CliError the reason why the claim isn't completed; for several claims, the worst error
+ * @throws CliError the error that the work on the claim ends with; for several claims, the worst error
  */
 export async function verifyOrFollowClaims(
   domains: readonly string[],
