@@ -327,9 +327,9 @@ export function processClaims(
   io: Io,
 ): Promise<void> {
   const perform = async ({ domain }: DomainInput, run: BatchContext) => {
-    const known = await findClaim(domain, run.io)
-    const work = { known, client: run.client(), io: run.io, options: { ...options, ...run.dns } }
-    return resultIfCompleted(known.entry, io.clock.now()) ?? drainClaimEvents(begin(work), run)
+    const target = await findClaim(domain, run.io)
+    const work = { target, client: run.client(), io: run.io, options: { ...options, ...run.dns } }
+    return resultIfCompleted(target.entry, io.clock.now()) ?? drainClaimEvents(begin(work), run)
   }
   const shown = { columns: BATCH_CLAIM_COLUMNS, takesIds: true, hasEvents: true }
   return processDomains(domains, flags, { ...shown, deadline: options.deadline, perform }, io)

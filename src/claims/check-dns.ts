@@ -62,8 +62,8 @@ export async function checkDomain(
   if (expected !== null) {
     if (entry === undefined)
       throw usageError(`"${domain}" is neither a domain nor a claim that is known ${describeLedger(io)}`)
-    const known = toExpectedRecord(entry.claim, asked)
-    return checkRecord({ ...known, expected, mayBeCut: expected !== known.expected }, undefined, options, io)
+    const own = toExpectedRecord(entry.claim, asked)
+    return checkRecord({ ...own, expected, mayBeCut: expected !== own.expected }, undefined, options, io)
   }
   const first = await readClaim(found, options.deadline)
   let claim = first
@@ -74,9 +74,9 @@ export async function checkDomain(
   const { isOpen, phase } = judgeClaim(first, io.clock.now())
   // The service may omit the record of a claim that has ended, for which `toExpectedRecord` would throw.
   const hasRecord = isOpen || first.record?.value
-  const known = hasRecord ? toExpectedRecord(first, asked) : { name: asked ?? first.name ?? domainId }
+  const own = hasRecord ? toExpectedRecord(first, asked) : { name: asked ?? first.name ?? domainId }
   // The value of a claim that ended without success is useless in DNS, so expect none: the report then lists the TXT values.
-  const wanted = { expected: null, ...known, ...(!isOpen && phase !== 'completed' && { expected: null }) }
+  const wanted = { expected: null, ...own, ...(!isOpen && phase !== 'completed' && { expected: null }) }
   const checked = await checkRecord(wanted, { claim: first, read: readAgain }, options, io)
   return applyClaim(checked, claim, io.clock.now())
 }

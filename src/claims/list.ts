@@ -66,8 +66,8 @@ export async function readDomainList(from: string, takesIds: boolean, io: Io) {
   const isOtherFormat = !hasHeader && /[[\]{}<>]/.test(first.join(''))
   if (!hasHeader && !isOtherFormat && first.length > 1 && first[0] !== '' && !first[0]?.includes('.'))
     throw usageError(`${name} has no column "domain"`, `rename one to domain: ${clip(first.join(', '), 200)}`)
-  const known = ['', ...DOMAIN_HEADINGS, ...VALUE_HEADINGS, ...REGION_HEADINGS]
-  const ignored = first.filter((_, at) => hasHeader && !known.includes(header[at] ?? '')).join(', ')
+  const headings = ['', ...DOMAIN_HEADINGS, ...VALUE_HEADINGS, ...REGION_HEADINGS]
+  const ignored = first.filter((_, at) => hasHeader && !headings.includes(header[at] ?? '')).join(', ')
   if (ignored !== '') await io.warn(`ignored columns of ${name}: ${ignored.toLowerCase()}`)
   const inputs = new Map<string, DomainInput>()
   const badLines: CliError[] = []

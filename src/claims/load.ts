@@ -24,7 +24,7 @@ import { domainArg, formatDomain, judgeClaim } from './lifecycle.ts'
 import { parseRecord } from './record.ts'
 
 /** A claim that the user has named: an entry of the ledger, or only an id. */
-export interface KnownClaim {
+export interface ClaimTarget {
   /** The placeholder domain id, by which the service identifies the claim. */
   readonly domainId: string
   /**
@@ -42,7 +42,7 @@ export interface KnownClaim {
  *
  * @throws CliError `claim_unknown`, exit 5; exit 2 for an argument that is neither, or a missing argument without a terminal
  */
-export async function findClaim(argument: string | undefined, io: Io): Promise<KnownClaim> {
+export async function findClaim(argument: string | undefined, io: Io): Promise<ClaimTarget> {
   const found = await findClaimOrDomain(argument, io)
   if ('domainId' in found) return found
   const hint =
@@ -62,18 +62,18 @@ export async function unknownClaimError(domain: string, hint: string, io: Io): P
   })
 }
 
-/** Finds a claim as `findClaim` does, but returns the ASCII form of a domain without a known claim. @throws CliError exit 2 */
+/** Finds a claim as `findClaim` does, but returns the ASCII form of a domain that no claim in the ledger has. @throws CliError exit 2 */
 export async function findClaimOrDomain(
   argument: string | undefined,
   io: Io,
-): Promise<KnownClaim | { readonly domain: string }> {
+): Promise<ClaimTarget | { readonly domain: string }> {
   const onDamaged = (error: CliError) => io.warn(`${error.message}; skipping it`)
   if (argument === undefined) return pick(await readAllClaims(io, onDamaged), io)
   const name = checkName(argument)
   const byName = name.ok ? (await findClaimsByName(name.ascii, io, onDamaged))[0] : undefined
-  if (name.ok && byName !== undefined) return { ...toKnownClaim(byName), name: name.ascii }
+  if (name.ok && byName !== undefined) return { ...toTarget(byName), name: name.ascii }
   const byId = await findClaimById(argument, io, onDamaged)
-  if (byId !== undefined) return toKnownClaim(byId)
+  if (byId !== undefined) return toTarget(byId)
   // An argument that isn't a domain name may be an id of the service in use. Without a base URL there is no such service, so report
   // the malformed domain name below.
   const isId = !name.ok && baseUrlOf(io.settings) !== undefined && /^[\w-]{1,128}$/.test(argument)
@@ -90,14 +90,14 @@ export function parseDomain(text: string): string {
   throw usageError(name.problem, hint)
 }
 
-export function toKnownClaim(entry: LedgerEntry): KnownClaim {
+export function toTarget(entry: LedgerEntry): ClaimTarget {
   const { name, domain_id } = entry.claim
   // The ledger saves only claims with a `domain_id`, so the empty string is never used; the type allows claims without one.
   return { domainId: domain_id ?? '', name: name ? toAsciiName(name) : undefined, entry }
 }
 
 /** Lets the user pick a claim. @throws CliError exit 2 if the command isn't interactive or the ledger is empty */
-async function pick(entries: readonly LedgerEntry[], io: Io): Promise<KnownClaim> {
+async function pick(entries: readonly LedgerEntry[], io: Io): Promise<ClaimTarget> {
   if (!io.settings.interactive || entries.length === 0)
     throw usageError(
       'which claim? give its domain name or its domain_id',
@@ -108,7 +108,7 @@ async function pick(entries: readonly LedgerEntry[], io: Io): Promise<KnownClaim
   const now = io.clock.now()
   const choices = entries.map((entry) => ({
     name: sanitizeLine(`${formatDomain(entry.claim)}  ${entry.claim.status ?? ''}`),
-    value: toKnownClaim(entry),
+    value: toTarget(entry),
     description: sanitizeLine(judgeClaim(entry.claim, now).text),
   }))
   return io.prompts.select({ message: 'Which claim?', choices })
@@ -116,22 +116,22 @@ async function pick(entries: readonly LedgerEntry[], io: Io): Promise<KnownClaim
 
 /**
  * Checks that a response is about the requested claim, and saves the claim in the ledger. Names are compared in their ASCII form; a
- * missing name or id isn't a mismatch. If the claim was requested by its id alone, stores the response's name in `known`, so that
+ * missing name or id isn't a mismatch. If the claim was requested by its id alone, stores the response's name in `target`, so that
  * later responses must have the same name.
  *
- * @returns the claim, with the known name if the response has none
+ * @returns the claim, with the name of `target` if the response has none
  * @throws CliError `unexpected_answer`, exit 7, with both names or ids in the message
  */
-async function acceptResponse(answer: DomainClaim, known: Partial<KnownClaim>, io: Io): Promise<DomainClaim> {
-  const { name, domainId } = known
+async function acceptResponse(answer: DomainClaim, target: Partial<ClaimTarget>, io: Io) {
+  const { name, domainId } = target
   if (name !== undefined && answer.name && toAsciiName(answer.name) !== name)
     throw new WrongResourceError(`asked for the claim of ${name}, got that of ${clip(answer.name, 255)}`)
   if (domainId !== undefined && answer.domain_id && answer.domain_id !== domainId)
     throw new WrongResourceError(
       `asked for the claim ${domainId}, got the claim ${clip(answer.domain_id, 255)}`,
     )
-  if (answer.name) known.name ??= toAsciiName(answer.name)
-  const claim = answer.name || known.name === undefined ? answer : { ...answer, name: known.name }
+  if (answer.name) target.name ??= toAsciiName(answer.name)
+  const claim = answer.name || target.name === undefined ? answer : { ...answer, name: target.name }
   await saveClaim(claim, io)
   return claim
 }
@@ -144,7 +144,7 @@ export interface ServiceAccess {
 
 /** A claim with the client for requests about it. */
 export interface ClaimAccess extends ServiceAccess {
-  readonly known: KnownClaim
+  readonly target: ClaimTarget
 }
 
 /**
@@ -153,13 +153,13 @@ export interface ClaimAccess extends ServiceAccess {
  * @throws CliError as `getClaim` and `acceptResponse`; exit 5 if the service doesn't have the claim
  */
 export async function refreshClaim(
-  { known, client, io }: ClaimAccess,
+  { target, client, io }: ClaimAccess,
   options?: RequestOptions,
 ): Promise<DomainClaim> {
-  const answer = await getClaim(client, known.domainId, options).catch((error: unknown) => {
-    throw isClaimNotFound(error) && known.entry !== undefined ? goneError(known.entry.claim, error) : error
+  const answer = await getClaim(client, target.domainId, options).catch((error: unknown) => {
+    throw isClaimNotFound(error) && target.entry !== undefined ? goneError(target.entry.claim, error) : error
   })
-  return acceptResponse(answer, known, io)
+  return acceptResponse(answer, target, io)
 }
 
 /**
@@ -197,9 +197,9 @@ export async function requestVerification(
   before: DomainClaim,
   options?: RequestOptions,
 ): Promise<DomainClaim> {
-  const { known, client, io } = access
+  const { target, client, io } = access
   try {
-    return await acceptResponse(await verifyClaim(client, known.domainId, options), known, io)
+    return await acceptResponse(await verifyClaim(client, target.domainId, options), target, io)
   } catch (refusal) {
     if (isClaimNotFound(refusal)) throw goneError(before, refusal)
     if (!(refusal instanceof CliError) || refusal.exit !== Exit.refused) throw refusal
@@ -239,7 +239,7 @@ export const bestEffortOptions = (deadline: Deadline | undefined): RequestOption
  * Gets a claim from the service, or its copy from the ledger if the request fails. Throws if the ledger has no copy, the service no
  * longer has the claim, or the response is about another claim.
  */
-export type ClaimReader = (known: KnownClaim, deadline?: Deadline) => Promise<DomainClaim>
+export type ClaimReader = (target: ClaimTarget, deadline?: Deadline) => Promise<DomainClaim>
 
 /**
  * Creates a `ClaimReader`, for commands that also work with the ledger's copies. Only the first claim whose request fails causes a
@@ -257,13 +257,13 @@ export function createFallbackClaimReader(
   let pauseEnd = Number.NEGATIVE_INFINITY
   let isWarned = false
   const { clock } = io
-  return async (known, deadline) => {
-    const { entry } = known
+  return async (target, deadline) => {
+    const { entry } = target
     const isCompleted = entry !== undefined && judgeClaim(entry.claim, clock.now()).phase === 'completed'
     if (entry !== undefined && (isCompleted || clock.monotonic() < pauseEnd)) return entry.claim
     try {
       client ??= connect(createIo(io, { ...io.settings, quiet: true, silent: true }), { renews })
-      return await refreshClaim({ known, client, io }, entry && bestEffortOptions(deadline))
+      return await refreshClaim({ target, client, io }, entry && bestEffortOptions(deadline))
     } catch (error) {
       if (!(error instanceof CliError) || error instanceof InterruptedError || entry === undefined)
         throw error

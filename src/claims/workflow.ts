@@ -99,11 +99,11 @@ const MAX_VALUE_LENGTH = 255
  *
  * @throws CliError `claim_unknown`, exit 5, with `resumeOnly` and no known claim; the errors of requests
  */
-export async function* runClaim(request: ClaimRequest, setup: Omit<ClaimWork, 'known'>): ClaimEvents {
+export async function* runClaim(request: ClaimRequest, setup: Omit<ClaimWork, 'target'>): ClaimEvents {
   const { options, io } = setup
   const claim = yield* createOrResume(request, options, setup)
   const name = toAsciiName(request.name)
-  const work = { ...setup, known: { domainId: claim.domain_id ?? '', name, entry: undefined } }
+  const work = { ...setup, target: { domainId: claim.domain_id ?? '', name, entry: undefined } }
   if (!judgeClaim(claim, io.clock.now()).isOpen) return yield* followClaim(work, claim)
   const record = parseRecord(claim, name)
   yield { event: 'record', claim, text: `TXT  ${record.name}  ${record.value}` }
@@ -140,9 +140,9 @@ async function* createOrResume(
   // resume it below.
   const needsNewRegion = isOtherRegion && entry && judgeClaim(entry.claim, io.clock.now()).isOpen
   if (entry !== undefined && (resumeOnly || !needsNewRegion)) {
-    const known = { domainId: entry.claim.domain_id ?? '', name, entry }
+    const target = { domainId: entry.claim.domain_id ?? '', name, entry }
     const limit = { timeoutMs: stepTimeoutMs(deadline) }
-    const claim = await refreshClaim({ ...access, known }, limit).catch((error: unknown) => {
+    const claim = await refreshClaim({ ...access, target }, limit).catch((error: unknown) => {
       if (resumeOnly || !isClaimNotFound(error)) throw error
     })
     const { phase, text } = judgeClaim(claim ?? entry.claim, io.clock.now())
@@ -216,7 +216,7 @@ async function* waitForDns(begun: DomainClaim, work: ClaimWork): ClaimEvents {
     })
   let last: ClaimResult = { claim: begun }
   for await (const step of watchDns(
-    toExpectedRecord(begun, work.known.name),
+    toExpectedRecord(begun, work.target.name),
     { claim: begun, read },
     options,
     io,
@@ -337,7 +337,7 @@ const verifyHint = (claim: DomainClaim): string =>
  * `fix`), sends no request. With any other verdict the service may see the record, so only warns.
  */
 export async function* checkAndVerify(work: ClaimWork): ClaimEvents {
-  const { known, options, io } = work
+  const { target, options, io } = work
   const before = await refreshClaim(work, { timeoutMs: stepTimeoutMs(options.deadline) })
   const { phase, isOpen, text, error } = judgeClaim(before, io.clock.now())
   if (!isOpen || phase === 'accepted') {
@@ -347,7 +347,7 @@ export async function* checkAndVerify(work: ClaimWork): ClaimEvents {
   }
   let unseen: CheckReport | undefined
   if (options.check) {
-    const report = await checkDnsOnce(toExpectedRecord(before, known.name), options, io)
+    const report = await checkDnsOnce(toExpectedRecord(before, target.name), options, io)
     const failure = exitErrorOf(report)
     if (report.verdict === 'fix') {
       const message = `${failure?.message}; the service wasn't asked to verify`

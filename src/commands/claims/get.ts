@@ -19,7 +19,7 @@ export const command = defineCommand({
       import('../../claims/write.ts'),
       import('../../session/connect.ts'),
     ])
-    const known = await findClaim(argument, io)
-    await writeClaim(await refreshClaim({ known, client: connect(io), io }), io)
+    const target = await findClaim(argument, io)
+    await writeClaim(await refreshClaim({ target, client: connect(io), io }), io)
   },
 })

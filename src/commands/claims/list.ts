@@ -51,7 +51,7 @@ export const command = defineCommand({
  * send (exit 7) is returned as last seen, with a warning; after three failures in a row, `refresh` throws the error.
  */
 async function createRefresher(io: Io) {
-  const [{ refreshClaim, toKnownClaim }, { forgetClaim }, { formatDomain }, { connect }] = await Promise.all([
+  const [{ refreshClaim, toTarget }, { forgetClaim }, { formatDomain }, { connect }] = await Promise.all([
     import('../../claims/load.ts'),
     import('../../claims/ledger.ts'),
     import('../../claims/lifecycle.ts'),
@@ -64,7 +64,7 @@ async function createRefresher(io: Io) {
   const refreshEntry = async (entry: LedgerEntry): Promise<DomainClaim[]> => {
     const { claim } = entry
     try {
-      const now = await refreshClaim({ known: toKnownClaim(entry), client, io })
+      const now = await refreshClaim({ target: toTarget(entry), client, io })
       failuresInRow = 0
       return [now]
     } catch (error) {

@@ -1,6 +1,6 @@
 import { ERROR_COLUMNS, ERROR_FIELDS, RECORD_COLUMNS } from '../../claims/columns.ts'
 import { BATCH_OPTIONS, isBatch } from '../../claims/definition.ts'
-import type { ClaimReader, KnownClaim } from '../../claims/load.ts'
+import type { ClaimReader, ClaimTarget } from '../../claims/load.ts'
 import type { Io } from '../../terminal/io.ts'
 import { isHumanView } from '../../terminal/output.ts'
 import { CLAIMS_ARGUMENT, defineCommand } from '../definition.ts'
@@ -33,19 +33,19 @@ export const command = defineCommand({
         import('../../claims/lifecycle.ts'),
         import('../../claims/record-location.ts'),
       ])
-    const recordFor = async (known: KnownClaim, readClaim: ClaimReader, own: Io) => {
-      const claim = await readClaim(known)
+    const recordFor = async (target: ClaimTarget, readClaim: ClaimReader, own: Io) => {
+      const claim = await readClaim(target)
       const { phase, isOpen, error } = lifecycle.judgeClaim(claim, io.clock.now())
       if (!isOpen && error !== undefined) throw error
-      const record = parseRecord(claim, known.name)
+      const record = parseRecord(claim, target.name)
       const text = format === 'zone' ? `${formatZoneLine(record)}\n` : `${record.value}\n`
       const found = isHumanView(own.settings) ? await place.findRecordLocation(record.name, own) : undefined
       return { claim, record, text, found, isCompleted: phase === 'completed' }
     }
     if (!isBatch(domains, options)) {
-      const known = await findClaim(domains[0], io)
+      const target = await findClaim(domains[0], io)
       const readClaim = createFallbackClaimReader(io, { renews: true })
-      const { claim, text, found, isCompleted } = await recordFor(known, readClaim, io)
+      const { claim, text, found, isCompleted } = await recordFor(target, readClaim, io)
       if (isCompleted)
         await io.warn(`the claim is completed: ${lifecycle.formatDomain(claim)} no longer needs its record`)
       if (format === 'zone' || format === 'value') return io.stdout.write(text)
@@ -60,8 +60,8 @@ export const command = defineCommand({
         columns: [...RECORD_COLUMNS, ...ERROR_COLUMNS],
         takesIds: true,
         async perform({ domain }, run) {
-          const known = await findClaim(domain, run.io)
-          const { claim, text, found } = await recordFor(known, run.readClaim, run.io)
+          const target = await findClaim(domain, run.io)
+          const { claim, text, found } = await recordFor(target, run.readClaim, run.io)
           return { label: claim.status ?? 'no status', item: { ...claim.record, host: found?.host }, text }
         },
       },

@@ -73,7 +73,7 @@ export async function verifyOrFollowClaims(
     import('../../session/connect.ts'),
     import('../../claims/write.ts'),
   ])
-  const known = await findClaim(domains[0], io)
-  const events = begin({ known, client: connect(io), io, options })
-  return presentClaimEvents(events, { show: (event) => printClaimEvent(event, io) }, known.entry?.claim, io)
+  const target = await findClaim(domains[0], io)
+  const events = begin({ target, client: connect(io), io, options })
+  return presentClaimEvents(events, { show: (event) => printClaimEvent(event, io) }, target.entry?.claim, io)
 }
