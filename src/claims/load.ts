@@ -1,6 +1,6 @@
 import { checkName } from '../dns/wire/name.ts'
 import { CliError, Exit, InterruptedError, usageError } from '../errors.ts'
-import { createClaim, getClaim, isUuid, verifyClaim } from '../service/claims.ts'
+import { createClaim, getClaim, isUuid, startClaimVerification } from '../service/claims.ts'
 import type { RequestOptions, ServiceClient } from '../service/client.ts'
 import { WrongResourceError } from '../service/problems.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
@@ -199,7 +199,7 @@ export async function requestVerification(
 ): Promise<DomainClaim> {
   const { target, client, io } = access
   try {
-    return await acceptResponse(await verifyClaim(client, target.domainId, options), target, io)
+    return await acceptResponse(await startClaimVerification(client, target.domainId, options), target, io)
   } catch (refusal) {
     if (isClaimNotFound(refusal)) throw goneError(before, refusal)
     if (!(refusal instanceof CliError) || refusal.exit !== Exit.refused) throw refusal

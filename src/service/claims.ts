@@ -1,6 +1,6 @@
 import { encodeSegment, type RequestOptions, type ServiceClient } from './client.ts'
 import { checkFieldTypes } from './problems.ts'
-import { CLAIM_EXAMPLE, type ClaimRequest, type DomainClaim } from './types.ts'
+import { CLAIM_SHAPE, type ClaimRequest, type DomainClaim } from './types.ts'
 
 /**
  * Creates a claim of a domain.
@@ -22,7 +22,7 @@ export async function createClaim(
  *
  * @param domainId the claim's `domain_id`
  */
-export async function verifyClaim(
+export async function startClaimVerification(
   client: ServiceClient,
   domainId: string,
   options?: RequestOptions,
@@ -53,7 +53,7 @@ export async function getClaim(
 
 function readClaim(body: Record<string, unknown>): DomainClaim {
   // The record's `ttl` may be a string ("Auto") or a number, so leave it out of the type check.
-  const { ttl: _, ...record } = CLAIM_EXAMPLE.record
-  checkFieldTypes(body, { ...CLAIM_EXAMPLE, record }, 'the claim', ['name', 'domain_id', 'status', 'record'])
+  const { ttl: _, ...record } = CLAIM_SHAPE.record
+  checkFieldTypes(body, { ...CLAIM_SHAPE, record }, 'the claim', ['name', 'domain_id', 'status', 'record'])
   return body
 }

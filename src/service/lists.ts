@@ -5,7 +5,7 @@ import { checkFieldTypes, describeJsonType, unexpectedResponse, WrongResourceErr
 import {
   type ContactImport,
   type Grant,
-  IMPORT_EXAMPLE,
+  IMPORT_SHAPE,
   type ImportStatus,
   type ListEnvelope,
 } from './types.ts'
@@ -55,7 +55,7 @@ export async function getImport(
   options?: RequestOptions,
 ): Promise<ContactImport> {
   const { body } = await client.get(`/contacts/imports/${encodeSegment(id)}`, {}, options)
-  checkFieldTypes(body, IMPORT_EXAMPLE, 'the import', ['id', 'status', 'counts'])
+  checkFieldTypes(body, IMPORT_SHAPE, 'the import', ['id', 'status', 'counts'])
   const found = body as ContactImport
   const asked = id.trim()
   if (found.id != null && found.id.toLowerCase() !== asked.toLowerCase())

@@ -85,7 +85,7 @@ function isDeeperThan(levels: number, value: unknown): boolean {
 }
 
 /**
- * Checks that each field of the example, also in nested objects, has the same type in the object, or is null or missing there.
+ * Checks that each field of a shape, also in nested objects, has the same type in the object, or is null or missing there.
  *
  * @param where name of the object in the message
  * @param anyOf fields of which at least one must be present and not null; otherwise an error sent with status 200 would pass
@@ -93,13 +93,13 @@ function isDeeperThan(levels: number, value: unknown): boolean {
  */
 export function checkFieldTypes(
   object: Record<string, unknown>,
-  example: object,
+  shape: object,
   where: string,
   anyOf?: readonly string[],
 ): void {
   if (anyOf?.every((name) => (object[name] ?? null) === null))
     throw unexpectedResponse(`${where} has none of the fields ${anyOf.join(', ')}`)
-  for (const [name, value] of Object.entries(example)) {
+  for (const [name, value] of Object.entries(shape)) {
     const [expected, actual] = [describeJsonType(value), describeJsonType(object[name] ?? null)]
     if (actual === 'null') continue
     if (actual !== expected)

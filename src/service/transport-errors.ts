@@ -49,12 +49,13 @@ const ERRORS: readonly (readonly [pattern: RegExp, kind: TransportError['kind'],
 ]
 
 /**
- * Converts an error of undici or Node into a `TransportError` with its kind and a message for users.
+ * Converts an error of undici or Node into a `TransportError` with its kind and a message for users. Returns a `TransportError`
+ * unchanged.
  *
  * @param sent whether a byte of the request can have left this machine
  * @param peer the other end of the connection, named in the message
  */
-export function classifyHttpError(
+export function toHttpTransportError(
   error: unknown,
   sent: TransportError['sent'],
   peer: 'server' | 'proxy' = 'server',

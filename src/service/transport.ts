@@ -5,7 +5,7 @@ import { type HttpRequest, type HttpResponse, type HttpTransport, TransportError
 import { formatDuration } from '../terminal/time.ts'
 import { unexpectedResponse } from './problems.ts'
 import { createProxyAgent, type ProxySettings, proxyUrlFor } from './proxy.ts'
-import { classifyHttpError } from './transport-errors.ts'
+import { toHttpTransportError } from './transport-errors.ts'
 
 /**
  * Milliseconds for which an idle connection is kept open; shorter than usual limits of servers, so that no request is sent on a
@@ -174,12 +174,12 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
         else pieces.push(piece)
       },
       onResponseEnd: () => end(),
-      onResponseError: (_controller, error) => end(classifyHttpError(error, sent)),
+      onResponseError: (_controller, error) => end(toHttpTransportError(error, sent)),
     }
     try {
       dispatcher.dispatch(options, handler)
     } catch (error) {
-      end(classifyHttpError(error, sent))
+      end(toHttpTransportError(error, sent))
     }
   })
 }

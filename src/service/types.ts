@@ -1,15 +1,15 @@
 /**
- * Type of a resource as received, derived from an example: any field may be null or missing, because the service doesn't promise
- * otherwise. Unknown fields are kept.
+ * Type of a resource as received, derived from its shape: any field may be null or missing, because the service doesn't promise
+ * otherwise.
  */
-type Received<Example> = {
-  readonly [Field in keyof Example]?:
-    | (Example[Field] extends Readonly<Record<string, unknown>> ? Received<Example[Field]> : Example[Field])
+type Received<Shape> = {
+  readonly [Field in keyof Shape]?:
+    | (Shape[Field] extends Readonly<Record<string, unknown>> ? Received<Shape[Field]> : Shape[Field])
     | null
 }
 
-/** Example of an OAuth grant with every field; its type and its names for `--fields` are derived from it. */
-export const GRANT_EXAMPLE = {
+/** Shape of an OAuth grant, as an example with every field. The type `Grant` and `GRANT_FIELDS` are derived from it. */
+export const GRANT_SHAPE = {
   id: '9b2f6a51-0d4e-4c37-8f0e-3a1d5c7b9e21',
   client_id: '430eed87-632a-4ea6-90db-0aace67ec228',
   client: { name: 'Mail editor', logo_uri: 'https://editor.example/logo.png' },
@@ -19,34 +19,40 @@ export const GRANT_EXAMPLE = {
   revoked_at: '2026-06-01 10:00:00.000000+00',
   revoked_reason: 'revoked_from_api',
 }
-export type Grant = Received<typeof GRANT_EXAMPLE>
-export const GRANT_FIELDS = fieldNamesOf(GRANT_EXAMPLE)
+export type Grant = Received<typeof GRANT_SHAPE>
+export const GRANT_FIELDS = fieldNamesOf(GRANT_SHAPE)
 
 export const IMPORT_STATUSES = ['queued', 'in_progress', 'completed', 'failed'] as const
 export type ImportStatus = (typeof IMPORT_STATUSES)[number]
 
-/** Example of a contact import with every field; its type, its names for `--fields` and its type check are derived from it. */
-export const IMPORT_EXAMPLE = {
+/**
+ * Shape of a contact import, as an example with every field. The type `ContactImport`, `IMPORT_FIELDS` and the type check of
+ * responses are derived from it.
+ */
+export const IMPORT_SHAPE = {
   object: 'contact_import',
   id: '479e3145-dd38-4932-8c0c-e58b548c9e76',
-  /** One of `IMPORT_STATUSES`, or a status that the service adds later. */
+  /** One of `IMPORT_STATUSES`, or a status that the service has added since. */
   status: 'completed',
   created_at: '2026-05-12 09:14:03.120481+00',
   completed_at: '2026-05-12 09:15:41.002913+00',
   counts: { total: 1200, created: 1000, updated: 150, skipped: 40, failed: 10 },
 }
-export type ContactImport = Received<typeof IMPORT_EXAMPLE>
-export const IMPORT_FIELDS = fieldNamesOf(IMPORT_EXAMPLE)
+export type ContactImport = Received<typeof IMPORT_SHAPE>
+export const IMPORT_FIELDS = fieldNamesOf(IMPORT_SHAPE)
 
-/** Example of a domain claim with every field; its type, its names for `--fields` and its type check are derived from it. */
-export const CLAIM_EXAMPLE = {
+/**
+ * Shape of a domain claim, as an example with every field. The type `DomainClaim`, `CLAIM_FIELDS` and the type check of responses
+ * are derived from it.
+ */
+export const CLAIM_SHAPE = {
   object: 'domain_claim',
   id: '0f3c2a8e-5b1d-4e6f-9a7c-8d2b4c6e1f30',
   name: 'example.com',
   status: 'pending',
   /**
-   * Id of the placeholder domain, which the service creates together with the claim. Paths of claim operations contain this id, not
-   * the claim's `id`.
+   * Id of the placeholder domain, which the service creates together with the claim. Paths of requests about the claim contain this
+   * id, not the claim's `id`.
    */
   domain_id: 'd5f1a5a0-7c39-4a8e-9c1a-2f6b1f6f0c11',
   region: 'us-east-1',
@@ -56,12 +62,12 @@ export const CLAIM_EXAMPLE = {
   created_at: '2026-05-12 09:14:03.120481+00',
   expires_at: '2026-05-19 09:14:03.120481+00',
 }
-export type DomainClaim = Received<typeof CLAIM_EXAMPLE>
-export const CLAIM_FIELDS = fieldNamesOf(CLAIM_EXAMPLE)
+export type DomainClaim = Received<typeof CLAIM_SHAPE>
+export const CLAIM_FIELDS = fieldNamesOf(CLAIM_SHAPE)
 
-/** Returns the names of an example's fields for `--fields`, nested ones with a dot, such as `record.value`. */
-function fieldNamesOf(example: object): string[] {
-  return Object.entries(example).flatMap(([name, value]) =>
+/** Returns the names of a shape's fields for `--fields`; a nested field's name has a dot, such as `record.value`. */
+function fieldNamesOf(shape: object): string[] {
+  return Object.entries(shape).flatMap(([name, value]) =>
     typeof value === 'object' && !Array.isArray(value)
       ? fieldNamesOf(value).map((inner) => `${name}.${inner}`)
       : [name],

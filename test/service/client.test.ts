@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
-import { createClaim, getClaim, verifyClaim } from '../../src/service/claims.ts'
+import { createClaim, getClaim, startClaimVerification } from '../../src/service/claims.ts'
 import { type CredentialProvider, createServiceClient } from '../../src/service/client.ts'
 import { createGrantFetcher, createImportFetcher, getImport } from '../../src/service/lists.ts'
 import { createLoggingTransport } from '../../src/service/log.ts'
@@ -107,7 +107,7 @@ describe('a request', () => {
 
   it('a POST without fields has no body', async () => {
     const { context, client } = await clientWith([() => jsonResponse(200, { status: 'pending' })])
-    await verifyClaim(client, 'd-1')
+    await startClaimVerification(client, 'd-1')
     expect(context.requests[0]).toMatchObject({ method: 'POST' })
     expect(context.requests[0]).not.toHaveProperty('body')
   })
@@ -521,7 +521,7 @@ describe('a response', () => {
     for (const ask of [
       () => createClaim(client, { name: 'example.com' }),
       () => getClaim(client, 'd-1'),
-      () => verifyClaim(client, 'd-1'),
+      () => startClaimVerification(client, 'd-1'),
     ])
       expect(await failed(ask())).toMatchObject({
         code: 'unexpected_answer',
