@@ -6,7 +6,7 @@ import { run } from './cli.ts'
 import { type Clock, type Context, type Environment, type HttpTransport, TransportError } from './context.ts'
 import type { ExitCode } from './errors.ts'
 import { resolveDirectories } from './settings/paths.ts'
-import { PROFILE_AND_SETTINGS } from './settings/table.ts'
+import { ALL_SETTINGS } from './settings/table.ts'
 import { watchSignals } from './signals.ts'
 import { closeLostTerminals, createOutput, createStdin, isTerminal } from './streams.ts'
 import { sanitizeLine } from './terminal/sanitize.ts'
@@ -101,7 +101,7 @@ function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
   }
   return {
     settings: Object.fromEntries(
-      PROFILE_AND_SETTINGS.flatMap(([key, { variable }]) => {
+      ALL_SETTINGS.flatMap(([key, { variable }]) => {
         const value = variable && variables[variable]
         return value ? [[key, value]] : []
       }),

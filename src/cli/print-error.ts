@@ -6,7 +6,7 @@ import { type Context, OutputClosedError } from '../context.ts'
 import { CliError, Exit, type ExitCode, usageError } from '../errors.ts'
 import { maskUserInfo } from '../settings/addresses.ts'
 import { longFlag } from '../settings/option.ts'
-import { writeMessage, writeStderrLines } from '../terminal/notices.ts'
+import { writeLabeledMessage, writeStderrLines } from '../terminal/notices.ts'
 import { stringifyJson } from '../terminal/sanitize.ts'
 import { type CommandLine, readOption } from './line.ts'
 
@@ -29,8 +29,8 @@ export async function printError(
       await stderr.write(`${stringifyJson(masked)}\n`)
     } else if (!failure.silent) {
       const colorOption = argv.includes('--no-color') ? false : undefined
-      await writeMessage('error', failure.message, context, colorOption)
-      if (failure.hint !== undefined) await writeMessage('hint', failure.hint, context, colorOption)
+      await writeLabeledMessage('error', failure.message, context, colorOption)
+      if (failure.hint !== undefined) await writeLabeledMessage('hint', failure.hint, context, colorOption)
       if (failure !== error && argv.includes('--verbose') && error instanceof Error)
         await writeStderrLines(framesOf(error), context)
       // For a silent error, such as Ctrl-C in `sandbox`, end the line with the terminal's `^C`: otherwise the shell's prompt

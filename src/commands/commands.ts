@@ -2,7 +2,7 @@ import { ERRORS, type ErrorCode, Exit, type ExitCode } from '../errors.ts'
 import { longFlag, type OptionDefinition } from '../settings/option.ts'
 import { FORMATS } from '../settings/settings.ts'
 import {
-  PROFILE_AND_SETTINGS,
+  ALL_SETTINGS,
   SETTING_KEYS,
   SETTINGS,
   type SettingDefinition,
@@ -52,7 +52,7 @@ const EXIT_CODES: Readonly<
 
 /** Environment variables with which a user configures mailclaim, for `commands --json`. */
 const ENVIRONMENT: readonly { readonly name: string; readonly description: string }[] = [
-  ...PROFILE_AND_SETTINGS.flatMap(([key, { variable, description, flags }]) =>
+  ...ALL_SETTINGS.flatMap(([key, { variable, description, flags }]) =>
     variable
       ? { name: variable, description: flags ? `${description}, as --${settingName(key)}` : description }
       : [],

@@ -1,6 +1,6 @@
 import type { OptionDefinition } from '../settings/option.ts'
 import { FORMATS, GLOBAL_OPTIONS } from '../settings/settings.ts'
-import { PROFILE_AND_SETTINGS, SETTINGS, settingName } from '../settings/table.ts'
+import { ALL_SETTINGS, SETTINGS, settingName } from '../settings/table.ts'
 import {
   type ArgumentDefinition,
   type CommandDefinition,
@@ -36,7 +36,7 @@ export async function loadDefinition(
  * @param command path of a command, joined by spaces, such as `auth token`
  */
 function settingOptions(command?: string): OptionDefinition[] {
-  return PROFILE_AND_SETTINGS.flatMap(([key, { flags, commands, defaultText, parse, ...setting }]) => {
+  return ALL_SETTINGS.flatMap(([key, { flags, commands, defaultText, parse, ...setting }]) => {
     const belongs = command === undefined ? commands === undefined : commands?.includes(command)
     if (flags === undefined || !belongs) return []
     return {

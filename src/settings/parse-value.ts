@@ -1,7 +1,7 @@
 import { usageError } from '../errors.ts'
 
 /** Maximum `--timeout` in seconds (31 days) of commands that wait for other people: longer than any claim stays open (a week). */
-export const MAX_WAIT_SECONDS = 31 * 24 * 3600
+export const MAX_TIMEOUT_SECONDS = 31 * 24 * 3600
 
 /**
  * Parses a number of seconds, whole or decimal, from 0.1 to `maxSeconds`.
@@ -66,6 +66,6 @@ export function parseList(text: string, name: string, separator = /[\s,]+/): str
 }
 
 /** Whether the text can be sent as a bearer token: only visible ASCII characters, more than RFC 6750 section 2.1 allows. */
-export function isBearerToken(text: string): boolean {
+export function canBeBearerToken(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text)
 }

@@ -187,7 +187,7 @@ export type ProfileConfig = { [Key in SettingKey]?: string }
 export const SETTING_KEYS = Object.keys(SETTINGS) as readonly SettingKey[]
 
 /** The profile, all settings and `NO_INPUT_VARIABLE`, by key, in the order of help. */
-export const PROFILE_AND_SETTINGS: readonly (readonly [key: string, setting: SettingDefinition<unknown>])[] =
+export const ALL_SETTINGS: readonly (readonly [key: string, setting: SettingDefinition<unknown>])[] =
   Object.entries({
     profile: PROFILE_OPTION,
     ...SETTINGS,

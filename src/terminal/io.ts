@@ -2,7 +2,7 @@ import { type Context, OutputClosedError } from '../context.ts'
 import type { Settings } from '../settings/settings.ts'
 import { NOTICE_DELAY_MS } from '../timeout.ts'
 import type { Column, Item } from './columns.ts'
-import { writeMessage, writeStderrLines } from './notices.ts'
+import { writeLabeledMessage, writeStderrLines } from './notices.ts'
 import { createListWriter, isHumanView, type ListWriter, type OutputContext, writeObject } from './output.ts'
 import { createProgressDisplay, type Progress, replaceWrite } from './progress.ts'
 import { sanitizeLine, stringifyJson } from './sanitize.ts'
@@ -42,7 +42,7 @@ export function createIo(outer: Context, settings: Settings): Io {
     },
     warn: (text) => warn(text, context, settings),
     async hint(text) {
-      if (!settings.silent) await writeMessage('hint', text, context, settings.colorOption)
+      if (!settings.silent) await writeLabeledMessage('hint', text, context, settings.colorOption)
     },
     async waiting(text, work) {
       const cancel = context.clock.alarm(NOTICE_DELAY_MS, () => void io.say(text))
@@ -67,7 +67,7 @@ export function createIo(outer: Context, settings: Settings): Io {
 }
 
 async function warn(text: string, context: Context, { silent, colorOption }: Settings): Promise<void> {
-  if (!silent) await writeMessage('warning', text, context, colorOption)
+  if (!silent) await writeLabeledMessage('warning', text, context, colorOption)
 }
 
 /** Returns a context that warns when stdout's reader is gone (EPIPE), then discards output, so that work in progress completes. */

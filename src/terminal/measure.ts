@@ -19,7 +19,7 @@ export function wrap(line: string, width: number, hard = true): string[] {
  * Wraps a hint at spaces, never within words. If the hint is wider than `width` columns, a command at its end
  * (`text: mailclaim …`) gets a line of its own, so that it can be copied.
  */
-export function wrapHint(text: string, width: number): string[] {
+export function wrapMessage(text: string, width: number): string[] {
   const [, words = text, ...command] =
     displayWidth(text) <= width ? [] : (/^(.*:) (mailclaim .*)$/.exec(text) ?? [])
   return [...wrap(words, width, false), ...command]

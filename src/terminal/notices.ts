@@ -13,7 +13,7 @@ export async function writeStderrLines(
 }
 
 /** Writes `error: …`, `warning: …` or `hint: …` to stderr, sanitized and without user info of URLs; wrapped on a terminal. */
-export async function writeMessage(
+export async function writeLabeledMessage(
   label: 'error' | 'warning' | 'hint',
   text: string,
   { stderr, environment }: Pick<Context, 'stderr' | 'environment'>,
@@ -27,13 +27,13 @@ export async function writeMessage(
   await stderr.write(`${painted}${lines.slice(head.length)}\n`)
 }
 
-/** Wraps a line with `wrapHint`. Continuation lines are indented, so that untrusted text can't imitate a line of this program. */
+/** Wraps a line with `wrapMessage`. Continuation lines are indented, so that untrusted text can't imitate a line of this program. */
 async function wrapForTerminal(line: string, width = Number.POSITIVE_INFINITY): Promise<string> {
   if (line.length <= width / 2) return line
-  const { indent, displayWidth, wrapHint } = await import('./measure.ts')
+  const { indent, displayWidth, wrapMessage } = await import('./measure.ts')
   if (displayWidth(line) <= width) return line
   const words = line.trimStart()
   const before = line.length - words.length
-  const [first = '', ...rest] = wrapHint(words, width - before - 2)
+  const [first = '', ...rest] = wrapMessage(words, width - before - 2)
   return [indent(first, before, width), ...rest.map((piece) => indent(piece, before + 2, width))].join('\n')
 }
