@@ -5,7 +5,7 @@ import { CHECK_REPORT_FIELDS } from '../dns/report.ts'
 import { CLAIM_FIELDS } from '../service/types.ts'
 import { startDeadline } from '../timeout.ts'
 import { askForDomain, CREATE_OPTIONS, createClaimRequest } from './claims/create-options.ts'
-import { defineCommand, listEventFields, PUBLIC_RESOLVERS_OPTION, timeoutOption } from './definition.ts'
+import { defineCommand, defineTimeout, listEventFields, PUBLIC_RESOLVERS_OPTION } from './definition.ts'
 
 export const command = defineCommand({
   description:
@@ -20,7 +20,7 @@ export const command = defineCommand({
   ],
   options: [
     ...CREATE_OPTIONS,
-    timeoutOption({
+    defineTimeout({
       description: 'give up after this long, with exit 8, but let --publish finish',
       default: String(DEFAULT_CLAIM_TIMEOUT_SECONDS),
     }),

@@ -158,8 +158,8 @@ async function describeCommand({ path, leaf }: { path: readonly string[]; leaf: 
     event_fields: output.eventFields ?? null,
     events: Object.entries(events ?? {}).map(([event, meaning]) => ({ event, meaning })),
     examples: Object.entries(examples).map(([line, text]) => ({ line, description: text })),
-    schema: schemaFile(schema),
-    line_schema: schemaFile(lineSchema),
+    schema: toSchemaFile(schema),
+    line_schema: toSchemaFile(lineSchema),
   }
 }
 
@@ -215,6 +215,6 @@ function describeExit(code: ExitCode) {
  * Returns the file of a schema, such as `list.json`, or of a definition in it, such as `commands.json#/$defs/command`; null for
  * undefined.
  */
-function schemaFile(name: string | undefined): string | null {
+function toSchemaFile(name: string | undefined): string | null {
   return name?.replace(/^[\w-]+/, '$&.json') ?? null
 }

@@ -104,7 +104,7 @@ export function defineCommand<const Options extends readonly OptionDefinition[]>
 }
 
 /** Returns the definition of `--timeout` for a command that waits. @param own fields that replace or complete the shared ones */
-export function timeoutOption(own: Partial<Pick<OptionDefinition, 'description' | 'default' | 'needs'>>) {
+export function defineTimeout(own: Partial<Pick<OptionDefinition, 'description' | 'default' | 'needs'>>) {
   return {
     flags: '--timeout <seconds>',
     description: 'give up after this long, with exit 8 (7 if the service never answered)',

@@ -26,7 +26,7 @@ export async function loadDefinition(
   { load }: CommandLeaf,
 ): Promise<CommandDefinition> {
   const definition = await load()
-  return { ...definition, options: [...settingOptions(path.join(' ')), ...(definition.options ?? [])] }
+  return { ...definition, options: [...createSettingOptions(path.join(' ')), ...(definition.options ?? [])] }
 }
 
 /**
@@ -35,7 +35,7 @@ export async function loadDefinition(
  *
  * @param command path of a command, joined by spaces, such as `auth token`
  */
-function settingOptions(command?: string): OptionDefinition[] {
+function createSettingOptions(command?: string): OptionDefinition[] {
   return ALL_SETTINGS.flatMap(([key, { flags, commands, defaultText, parse, ...setting }]) => {
     const belongs = command === undefined ? commands === undefined : commands?.includes(command)
     if (flags === undefined || !belongs) return []
@@ -60,13 +60,13 @@ function settingOptions(command?: string): OptionDefinition[] {
 export function createGlobalOptions(definition?: CommandDefinition): readonly OptionDefinition[] {
   const { fields } = GLOBAL_OPTIONS
   const own = {
-    format: formatOption(definition?.output),
+    format: createFormatOption(definition?.output),
     fields: definition ? { ...fields, completion: listSelectableFields(definition.output) } : fields,
   }
-  return [...settingOptions(), ...Object.values({ ...GLOBAL_OPTIONS, ...own })]
+  return [...createSettingOptions(), ...Object.values({ ...GLOBAL_OPTIONS, ...own })]
 }
 
-function formatOption({ formats = [], usualFormat }: Partial<OutputDefinition> = {}): OptionDefinition {
+function createFormatOption({ formats = [], usualFormat }: Partial<OutputDefinition> = {}): OptionDefinition {
   return {
     ...GLOBAL_OPTIONS.format,
     choices: [...FORMATS, ...formats],
@@ -76,7 +76,7 @@ function formatOption({ formats = [], usualFormat }: Partial<OutputDefinition> =
 
 /** Returns the options in a command's help: its own, and `--format` if the command has additional formats. */
 export function listHelpOptions({ options = [], output }: CommandDefinition): OptionDefinition[] {
-  return [...options, ...(output.formats === undefined ? [] : [formatOption(output)])]
+  return [...options, ...(output.formats === undefined ? [] : [createFormatOption(output)])]
 }
 
 /** Returns an argument's description for help, and says so if the command prompts for a missing argument. */

@@ -32,7 +32,7 @@ export const command = defineCommand({
       names.map(async (profile) => ({
         profile,
         current: profile === settings.profile.value,
-        ...(await credentialOf(io, profile)),
+        ...(await describeStoredCredential(io, profile)),
         base_url: settings.config.profiles[profile]?.base_url ?? null,
       })),
     )
@@ -45,7 +45,7 @@ export const command = defineCommand({
  * session, and `ended_session` or `damaged` if the session can't be used. For a profile with the store `etcd`, the kind is always
  * `session`, because etcd isn't queried.
  */
-async function credentialOf(io: Io, profile: string) {
+async function describeStoredCredential(io: Io, profile: string) {
   const { profileFiles, findSession, findSecretStore } = await import('../../session/session-file.ts')
   if (io.settings.config.profiles[profile]?.store === 'etcd') return { credential: 'session', store: 'etcd' }
   const files = profileFiles(io, profile)

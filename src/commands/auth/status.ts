@@ -64,7 +64,7 @@ export const command = defineCommand({
     const { describeCredential } = await import('../../session/describe.ts')
     const online = options.online ? await tryOnline(io) : undefined
     const description = await describeCredential(io)
-    const status = await statusOf(description, online, io)
+    const status = await buildStatus(description, online, io)
     await io.write(status, COLUMNS)
     if (online !== undefined && online !== 'accepted') throw online
     if (description.problem !== undefined) throw description.problem
@@ -83,7 +83,7 @@ async function tryOnline(io: Io): Promise<'accepted' | CliError> {
   }
 }
 
-async function statusOf(
+async function buildStatus(
   { state, inForce, problem, session }: CredentialDescription,
   online: 'accepted' | CliError | undefined,
   io: Io,

@@ -4,7 +4,7 @@ import { CHECK_REPORT_FIELDS, type CheckReportJson, toReportJson } from '../../d
 import { usageError } from '../../errors.ts'
 import { type Column, type Item, summarizeValues } from '../../terminal/columns.ts'
 import { startDeadline } from '../../timeout.ts'
-import { defineCommand, PUBLIC_RESOLVERS_OPTION, timeoutOption } from '../definition.ts'
+import { defineCommand, defineTimeout, PUBLIC_RESOLVERS_OPTION } from '../definition.ts'
 
 const reportOf = (item: Item) => item as unknown as CheckReportJson
 
@@ -55,7 +55,7 @@ export const command = defineCommand({
       description: 'check exactly this name, whether or not it has a claim; needs --value',
     },
     { flags: '--wait', description: 'keep checking until the record is ready' },
-    timeoutOption({
+    defineTimeout({
       description: 'stop waiting after this long, with exit 8',
       default: String(DEFAULT_CLAIM_TIMEOUT_SECONDS),
       needs: '--wait',

@@ -8,14 +8,14 @@ import { startDeadline } from '../../timeout.ts'
 import {
   CLAIMS_ARGUMENT,
   defineCommand,
+  defineTimeout,
   listEventFields,
   type OutputDefinition,
-  timeoutOption,
 } from '../definition.ts'
 
 /** Options of `claims watch` and of `claims verify --wait`. */
 export const WATCH_OPTIONS = [
-  timeoutOption({ default: 'never' }),
+  defineTimeout({ default: 'never' }),
   { flags: '--through-blocked', description: 'keep waiting while the claim is blocked' },
 ] as const satisfies readonly OptionDefinition[]
 

@@ -1,13 +1,13 @@
 import { IMPORT_COLUMNS, IMPORT_EVENTS } from '../../imports/columns.ts'
 import { IMPORT_FIELDS } from '../../service/types.ts'
 import { startDeadline } from '../../timeout.ts'
-import { defineCommand, listEventFields, timeoutOption } from '../definition.ts'
+import { defineCommand, defineTimeout, listEventFields } from '../definition.ts'
 import { IMPORT_ARGUMENT } from './get.ts'
 
 export const command = defineCommand({
   description: 'Follows a contact import until it is completed or failed.',
   arguments: [IMPORT_ARGUMENT],
-  options: [timeoutOption({ default: 'never' })],
+  options: [defineTimeout({ default: 'never' })],
   events: IMPORT_EVENTS,
   examples: {
     'mailclaim imports watch 479e3145-dd38-4932-8c0c-e58b548c9e76': 'follow an import until it ends',
