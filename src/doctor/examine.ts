@@ -4,10 +4,10 @@ import { type CheckResult, type NamedCheckResult, problemResult, warningResult }
 import { examineDirectDns, examineResolvers } from './dns.ts'
 import {
   examineConfiguration,
+  examineCredentialStore,
   examineDirectories,
   examineLock,
   examineSession,
-  examineStore,
 } from './machine.ts'
 import { examineNetwork } from './network.ts'
 
@@ -42,7 +42,7 @@ export async function examineSetup(outer: Io): Promise<NamedCheckResult[]> {
   const results = await Promise.all([
     run('configuration', examineConfiguration(io)),
     folders,
-    run('credential store', examineStore(io), 'not with a key'),
+    run('credential store', examineCredentialStore(io), 'not with a key'),
     run('lock', lock),
     run('session', examineSession(io)),
     run('network', network),

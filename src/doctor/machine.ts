@@ -56,7 +56,7 @@ export async function examineDirectories(io: Io): Promise<CheckResult> {
  * Checks the credential store of the session, or of the next sign-in if there is none. In the keychain, saves, reads and deletes
  * a test secret; the file store is covered by `examineDirectories`.
  */
-export async function examineStore(io: Io): Promise<CheckResult> {
+export async function examineCredentialStore(io: Io): Promise<CheckResult> {
   const profile = io.settings.profile.value
   // Skip etcd: `examineSession` reads the session from it.
   if (usesSharedStore(io.settings)) return skippedResult('the session is in etcd')
