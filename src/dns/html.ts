@@ -106,7 +106,7 @@ function markPiece(piece: DiffPiece, as: 'ins' | 'del'): Html {
  * Renders the delegation path: the zones from the top down, then the answers of the zone's name servers, then those of the
  * resolvers.
  */
-function path({ path, nameservers, resolvers, zone, host }: ReportView): Html {
+function path({ path, nameservers, resolvers, zone, provider }: ReportView): Html {
   const step = (heading: InsertedValue, content: InsertedValue) => html`<li><h3>${heading}</h3>${content}</li>
 `
   const cards = (answers: readonly AnswerView[]) => html`<ul class="cards">${answers.map(card)}</ul>`
@@ -116,7 +116,7 @@ function path({ path, nameservers, resolvers, zone, host }: ReportView): Html {
     ...above.map((one) => zoneStep(one.zone, html`<p>${names([...one.hosts.keys()])}</p>`)),
     ...(zone === null
       ? []
-      : [zoneStep(zone, [host === null ? '' : html`<p>Hosted by ${host}</p>`, cards(nameservers)])]),
+      : [zoneStep(zone, [provider === null ? '' : html`<p>Hosted by ${provider}</p>`, cards(nameservers)])]),
     ...(resolvers.length === 0 ? [] : [step('Recursive resolvers', cards(resolvers))]),
   ]
   if (steps.length === 0) return html``

@@ -4,16 +4,16 @@ import type { CheckReport, ReportContext } from './report.ts'
 import { type AnswerView, type FindingView, renderDifference, toReportView } from './view.ts'
 import type { RichText } from './words.ts'
 
-/** Maximum columns of the comparison of two values; a wider comparison is left out. */
+/** Maximum columns of the value found in a comparison with the expected one; with a longer value, the comparison is left out. */
 const MAX_COLUMNS = 300
 
 /**
  * Renders a report as Markdown for a support ticket: result, findings, and the answer of each server. All text from DNS, the
- * service and the user is in code spans, so it can't become a link, an image or a mention.
+ * service and the user is in code spans or code blocks, so it can't become a link, an image or a mention.
  */
 export function renderMarkdown(report: CheckReport, context: ReportContext): string {
   const view = toReportView(report)
-  const { expected, zone, host, claim, wait } = view
+  const { expected, zone, provider, claim, wait } = view
   const started = context.resolvers.length === 0 ? 'no resolver' : context.resolvers.map(code).join(', ')
   const section = (title: string, lines: readonly string[]) =>
     lines.length === 0 ? [] : ['', `### ${title}`, '', ...lines]
@@ -25,7 +25,7 @@ export function renderMarkdown(report: CheckReport, context: ReportContext): str
     expected === null
       ? `- **TXT records:** ${values(view.values)}`
       : `- **Expected:** TXT record at ${code(view.name)} with the value ${code(expected)}`,
-    `- **Zone:** ${zone === null ? 'not found' : code(zone)}${host === null ? '' : `, hosted by ${host}`}`,
+    `- **Zone:** ${zone === null ? 'not found' : code(zone)}${provider === null ? '' : `, hosted by ${provider}`}`,
     ...(wait === undefined ? [] : [`- **Waiting time:** ${wait}`]),
     `- **Checked:** ${formatTime(context.at)} by mailclaim ${context.version}, starting at ${started}`,
     `- **To repeat:** ${code(context.command)}`,
@@ -63,7 +63,7 @@ function table(rows: readonly AnswerView[]): string[] {
   ]
 }
 
-/** Renders TXT values, one per line of a table's cell; a dash if there are none. */
+/** Renders TXT values with line breaks (`<br>`) between them; a dash if there are none. */
 const values = (list: readonly string[]): string => list.map(code).join('<br>') || '–'
 
 /**

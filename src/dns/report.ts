@@ -8,21 +8,21 @@ export interface CheckReportJson {
   name: string
   /** Expected TXT value, untruncated; null if none is expected. */
   expected: string | null
-  /** `unknown` also if no value is expected. */
+  /** `unknown` also if no value is expected; always `ready` if the claim no longer needs its record. */
   verdict: Verdict
   ready: boolean
-  /** Seconds for which caches and slow servers may still give the old answer; null if unknown or irrelevant. */
+  /** Seconds for which caches and lagging name servers may still give the old answer; null if unknown or irrelevant. */
   retry_after_seconds: number | null
-  /** Claim that the record belongs to; null if this machine knows none. */
+  /** Status of the claim that `claims check` has read; null if it has read none, such as with a given value. */
   claim: { status: string } | null
   /** Zone that contains the name; null if it wasn't found. */
   zone: string | null
   nameservers: NameserverAnswerJson[]
-  /** Answers of recursive resolvers. Empty unless all name servers have the record, or none of them gives a usable answer. */
+  /** Answers of recursive resolvers. Empty unless all name servers that answer have the record, or none gives a usable answer. */
   resolvers: ResolverAnswerJson[]
   /**
-   * Findings by the verdict that they cause, `fix` first, so the first finding explains the report's verdict. Of findings with the
-   * same verdict, the most likely cause is first.
+   * Findings sorted by the verdict that they cause, `fix` first: if a value is expected, the first one explains the report's
+   * verdict. With the same verdict, causes come before their consequences.
    */
   findings: Finding[]
 }
@@ -35,7 +35,7 @@ export interface CheckReport extends CheckReportJson {
   remark?: string
 }
 
-/** A conclusion of a check: what is wrong, how to fix it, and the facts from DNS that show it. */
+/** A problem that a check has found, with its fix and the facts that both texts are filled with. */
 export interface Finding {
   code: FindingCode
   severity: Severity
@@ -44,9 +44,14 @@ export interface Finding {
   evidence: Evidence
 }
 
-/** Answer of one resolver in the JSON report; `ms` is null without an answer, `ttl` (in seconds) without a record. */
+/**
+ * Answer of one resolver in the JSON report; `ms` is null if no query was sent, `ttl` (in seconds) without a TXT or CNAME record.
+ */
 export interface ResolverAnswerJson {
-  /** IP address, or URL of a resolver over HTTPS; null if a name server's host has no address. */
+  /**
+   * IP address (of a resolver, with its port unless it is 53), or URL of a resolver over HTTPS; null if a name server's host has
+   * no address.
+   */
   address: string | null
   outcome: TxtOutcome
   /** TXT values with their character-strings joined, decoded as UTF-8, or as Windows-1252 if that fails. */
@@ -60,7 +65,7 @@ export interface NameserverAnswerJson extends ResolverAnswerJson {
   host: string
   /** Whether the answer had the AA bit (RFC 1035 section 4.1.1). */
   authoritative: boolean
-  /** Serial of the zone's SOA record at this server; null if the server didn't return an SOA record. */
+  /** Serial of the zone's SOA record at this server; null without an authoritative answer with that record. */
   serial: number | null
 }
 
@@ -89,10 +94,10 @@ export interface ReportContext {
 }
 
 /**
- * Returns the error with which a command ends after this report; undefined if the record is ready or no value is expected:
- * `dns_unavailable` (exit 7) if the state of DNS is unknown, otherwise `record_not_visible` (exit 8).
+ * Returns the error for a record that isn't ready: `dns_unavailable` (exit 7) if the state of DNS is unknown, otherwise
+ * `record_not_visible` (exit 8). Undefined if the record is ready or no value is expected.
  *
- * @param findingsShown whether the findings have just been printed, so that the error doesn't repeat them
+ * @param findingsShown whether the findings are printed as well, so that the error needn't repeat the first one
  */
 export function exitErrorOf(report: CheckReport, findingsShown = false): CliError | undefined {
   const [first] = report.findings

@@ -21,7 +21,7 @@ export interface TerminalLayout {
   readonly width: number
 }
 
-/** Renders a report for a terminal: the record, the answers of each server, and the findings. */
+/** Renders a report for a terminal: the record, the answer of each server, the findings, and the waiting time. */
 export function renderTerminalReport(report: CheckReport, layout: TerminalLayout): string {
   const view = toReportView(report)
   return [
@@ -32,12 +32,15 @@ export function renderTerminalReport(report: CheckReport, layout: TerminalLayout
   ].join('\n')
 }
 
-/** Renders the name, and the expected value with the result; without an expected value, the TXT values. */
+/**
+ * Renders the name, then the expected value and the result; without an expected value, the TXT values or, if no server answered,
+ * the result.
+ */
 function headline(view: ReportView, layout: TerminalLayout): string {
-  const { name, zone, expected, title, host, values } = view
+  const { name, zone, expected, title, provider, values } = view
   const { palette } = layout
   const inZone = zone === null || zone === name ? '' : ` in the zone ${zone}`
-  const place = `${title}${inZone}${host === null ? '' : `, hosted by ${host}`}`
+  const place = `${title}${inZone}${provider === null ? '' : `, hosted by ${provider}`}`
   const claim = view.claim === null ? '' : `; the claim is ${view.claim.status}`
   const heading = paragraph(`${place}: TXT ${expected ?? `records${claim}`}`, '', layout, palette.strong)
   if (view.isListing) {
@@ -91,8 +94,8 @@ function renderFinding(finding: FindingView, layout: TerminalLayout): string {
 }
 
 /**
- * Renders text behind a symbol, wrapped with a hanging indent. Long words such as TXT values aren't broken, so that they can be
- * copied.
+ * Sanitizes text, and wraps it behind a symbol or spaces, with a hanging indent. Long words such as TXT values aren't broken, so
+ * that they can be copied.
  */
 function paragraph(
   text: string,

@@ -18,22 +18,24 @@ const FAULTS = [
 /** Fault of a TXT value; also the code of the finding that reports the fault. */
 export type ValueFault = (typeof FAULTS)[number]
 
-/** The most specific fault of the TXT values at a name, and the values that have it. */
+/** A fault of the TXT values at a name, and the value that has the fault. */
 export interface ValueExplanation {
   readonly fault: ValueFault
-  /** The wrong value, formatted for users; for `split_records`, the parts in the order in which they make the expected value. */
+  /** The value, formatted for users; for `split_records`, the parts in the order in which they make the expected value. */
   readonly seen: readonly string[]
 }
 
 /** White space, control characters, zero-width characters, bidi marks, byte order mark. */
 const INVISIBLE = /[\p{White_Space}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu
-/** Straight and typographic quotation marks, and the backslashes with which some providers escape them. */
+/**
+ * Straight and typographic quotation marks, accents that look like them, and backslashes, with which some providers escape them.
+ */
 const QUOTES = /["'`´“”„‟‘’‚‛«»‹›＂＇\\]/g
 /** Form of a value in DNS that is probably some service's verification value: a prefix and a token of at least 8 characters. */
 const TOKEN_LIKE = /^[\w.-]+=[\w+/~.-]{8,}=*$/
 /**
- * Form of an expected value, `prefix=token`, but no policy such as SPF's (`v=`). Tokens are base64, hexadecimal or UUIDs, so no
- * character has a meaning in a shell.
+ * Form of an expected value, `prefix=token`, but no policy such as SPF's (`v=`). The characters of the token are those of base64
+ * and UUIDs, none of which has a meaning in a shell.
  */
 const PREFIX_AND_TOKEN = /^(?!v=)[a-z0-9][\w.-]*=[\w+/-]+={0,2}$/i
 
@@ -52,7 +54,8 @@ const stripInvisible = (text: string): string => text.replace(INVISIBLE, '')
 const stripQuotes = (text: string): string => stripInvisible(text).replace(QUOTES, '')
 
 /**
- * Returns the most specific fault of the values at a name; undefined if none of the values resembles the expected one.
+ * Returns the most specific fault of the values at a name, with the first value that has it. Undefined if no value resembles the
+ * expected one.
  *
  * @param mayBeCut whether the expected value is a user's `--value`, which might have been truncated when copied
  */
@@ -74,7 +77,8 @@ export function explainMismatch(
 
 /**
  * Returns the fault of one value. Small changes are tested before large ones, and the first that explains the value is returned.
- * Undefined for the expected value itself, an unrelated value (SPF, another service's proof), and an empty expected value.
+ * Undefined for the expected value itself and for an unrelated value (SPF, another service's proof), and if the expected value is
+ * empty.
  *
  * @param mayBeCut as in `explainMismatch`
  */
@@ -102,8 +106,8 @@ export function findFault(expected: string, value: TxtValue, mayBeCut = false): 
 }
 
 /**
- * Formats a value for users. Its character-strings are quoted one by one if one of them is the expected value, which the joined
- * text would hide.
+ * Formats a value for users. Quotes several character-strings one by one if one of them is the expected value, apart from
+ * quotation marks: joined text would hide where it begins.
  */
 function formatValue(expected: string, { bytes, strings }: TxtValue): string {
   const texts = strings.map(decodeValue)
@@ -112,7 +116,10 @@ function formatValue(expected: string, { bytes, strings }: TxtValue): string {
     : decodeValue(bytes)
 }
 
-/** Splits a value at its first `=` into prefix and token; both undefined if no token follows an `=`, as in padded base64. */
+/**
+ * Splits a value at its first `=` into prefix and token; both undefined unless each has at least one character. Padding alone, as
+ * at the end of base64, is no token.
+ */
 function splitAtEquals(value: string): { prefix?: string | undefined; token?: string | undefined } {
   const parts = /^([^=]+)=(.*[^=].*)$/s.exec(value)
   return parts === null ? {} : { prefix: parts[1], token: parts[2] }
@@ -133,7 +140,7 @@ const startsOrEndsWith = (text: string, wanted: string): boolean =>
 
 /**
  * Whether `text` is a truncated copy of `whole`: its start, its end, or both around an ellipsis. At least `least` characters and a
- * quarter of `whole` must be left.
+ * quarter of `whole` must be left; of the end without an ellipsis, 8 characters and half of `whole`.
  */
 function isCut(whole: string, text: string, least: number): boolean {
   const [start = '', end] = text.split(/[[(<]?(?:…|\.{2,})[\])>]?/)
@@ -144,8 +151,8 @@ function isCut(whole: string, text: string, least: number): boolean {
 }
 
 /**
- * Whether one value is a mistyped copy of the other: apart from case and Unicode variants, they differ in at most three adjacent
- * characters. Two tokens of one service differ in more.
+ * Whether `seen` is a mistyped copy of `wanted`: apart from case and Unicode variants, they differ in one place, of at most three
+ * characters and a sixth of the token. Two random tokens differ in more.
  */
 function isMistyped(wanted: string, seen: string, token: string): boolean {
   if (Math.abs(wanted.length - seen.length) > 8) return false
@@ -165,7 +172,10 @@ function commonEnds(a: readonly string[], b: readonly string[]): { start: number
   return { start, end }
 }
 
-/** Finds two or more TXT values that make the expected one when joined in the returned order; undefined if there are none. */
+/**
+ * Finds two or more TXT values that make the expected one when joined in the returned order; undefined if none are found. Always
+ * takes the longest value that continues the text, without backtracking.
+ */
 function findSplitRecords(expected: string, seen: readonly string[]): string[] | undefined {
   const left = seen.filter((part) => part !== '').toSorted((a, b) => b.length - a.length)
   const parts: string[] = []
@@ -196,13 +206,13 @@ export function findFormatFault(value: string): 'quoted' | 'whitespace' | undefi
   return stripQuotes(value) === value ? undefined : 'quoted'
 }
 
-/** Whether a value has the form `prefix=token`, so that it may be expected in DNS, and passed to the user's publish command. */
+/** Whether a value has the form of an expected value (`prefix=token`, not a policy) and fits into a TXT record. */
 export const isPrefixAndToken = (value: string): boolean =>
   value.length <= MAX_VALUE_BYTES && PREFIX_AND_TOKEN.test(value)
 
 /**
- * Parses a value that a user typed: removes surrounding spaces and quotation marks. Returns undefined unless `prefix=token` is
- * left: compared with a mangled value, a correct record would be reported as wrong.
+ * Parses a value that a user typed: removes surrounding spaces, quotation marks and backslashes. Returns undefined unless
+ * `prefix=token` is left: compared with a mangled value, a correct record would be reported as wrong.
  */
 export function parseGivenValue(given: string): string | undefined {
   const around = `(?:${QUOTES.source}|${INVISIBLE.source})+`
@@ -210,7 +220,7 @@ export function parseGivenValue(given: string): string | undefined {
   return isPrefixAndToken(value) ? value : undefined
 }
 
-/** Part of a value in a comparison of two values; `differs` if the other value lacks this part. */
+/** Part of a value in a comparison of two values; `differs` unless both have it in common. */
 export interface DiffPiece {
   readonly text: string
   readonly differs: boolean
@@ -218,7 +228,7 @@ export interface DiffPiece {
 
 /**
  * Splits two values into three pieces each: the common start, the difference, the common end. If the value found contains the
- * expected one, the outer pieces are the difference instead, and the middle piece is common.
+ * expected one, the outer pieces are the difference instead, and the middle piece is common. Pieces can be empty.
  */
 export function diffValues(expected: string, seen: string): { expected: DiffPiece[]; seen: DiffPiece[] } {
   const [wanted, got] = [Array.from(expected), Array.from(seen)]
@@ -236,7 +246,9 @@ export function diffValues(expected: string, seen: string): { expected: DiffPiec
   }
 }
 
-/** Escapes a piece for one line of output. In a difference, spaces become `␣`, and other kinds of spaces `\u{a0}`. */
+/**
+ * Escapes a piece for one line of output. In a difference, spaces become `␣`, and other kinds of spaces escapes such as `\u{a0}`.
+ */
 export function formatDiffPiece({ text, differs }: DiffPiece): string {
   if (!differs) return sanitizeLine(text)
   return sanitizeLine(text.replace(/ /g, '␣').replace(/\p{Zs}/gu, escapeCodePoint))

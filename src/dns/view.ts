@@ -21,7 +21,7 @@ const VERDICTS: Readonly<Record<Verdict, readonly [result: string, tone: Tone]>>
   unknown: ['unknown: this says nothing about the record', 'bad'],
 }
 
-/** A report prepared for users: with the texts and tones that every output format shows. */
+/** A report prepared for users, with texts and tones for terminals, Markdown and HTML. */
 export type ReportView = ReturnType<typeof toReportView>
 /** A finding of a `ReportView`: message and fix as rich text, and a tone. */
 export type FindingView = ReportView['findings'][number]
@@ -48,11 +48,13 @@ export function toReportView(report: CheckReport) {
      * which data exists.
      */
     isListing,
-    /** Result in a few words: that of the verdict, unless the claim no longer needs its record. */
+    /**
+     * Result in a few words: the verdict's, unless TXT values are listed, the domain isn't in DNS, or the claim needs no record.
+     */
     result: report.remark !== undefined ? 'ready: the claim no longer needs its record' : result,
     tone,
     /** DNS provider of the zone, by the names of its servers; null if unknown. */
-    host: dnsProviderOf(nameservers.map(({ host }) => host)),
+    provider: dnsProviderOf(nameservers.map(({ host }) => host)),
     /** TXT values of all servers and resolvers, each once. */
     values: [...new Set([...nameservers, ...resolvers].flatMap(({ values }) => values))],
     wait: waitingTime(report),
@@ -66,7 +68,10 @@ export function toReportView(report: CheckReport) {
   }
 }
 
-/** Adds a label and a tone to a server's answer. Values are sorted: the expected one first, then those named in findings. */
+/**
+ * Adds a label and a tone to a server's answer. Values are sorted: the expected one first, then those that findings compare with
+ * it (`seen`).
+ */
 function viewAnswer(answer: NameserverAnswerJson | ResolverAnswerJson, { expected, findings }: CheckReport) {
   const { outcome, values } = answer
   const named: readonly unknown[] = [expected, ...findings.flatMap(({ evidence }) => evidence['seen'])]
@@ -101,7 +106,7 @@ function waitingTime(report: CheckReport): string | undefined {
 
 /**
  * Renders a finding's evidence in three lines: the expected value, the value found, and carets below the difference. Returns no
- * lines unless both are single values, and the lines fit into `width` columns.
+ * lines unless both are single values, and the line of the value found fits into `width` columns.
  */
 export function renderDifference(
   { expected, seen }: Evidence,

@@ -1,7 +1,7 @@
 import { domainToUnicode } from 'node:url'
 import { formatDuration } from '../terminal/time.ts'
 
-/** Verdict of a check, as in the JSON report. With `ready` and `ready_with_warning`, the record is visible. */
+/** Verdict of a check, as in the JSON report. With `ready` and `ready_with_warning`, the report's `ready` is true. */
 export type Verdict = 'ready' | 'ready_with_warning' | 'wait' | 'fix' | 'unknown'
 /** Severity of a finding, as in the JSON report. */
 export type Severity = 'error' | 'warning'
@@ -20,13 +20,13 @@ type Table = Readonly<Record<string, Templates>>
 
 /** Part of a fix: the zone of the record, if known. */
 const ZONE = '[ in the zone {zone:name}]'
-/** Fix for a record at the right name with a wrong value. */
+/** Fix for a TXT record with a wrong value. */
 const CORRECT = `correct the value of that record[ on {copies}], at the host {host}${ZONE}: {expected}`
-/** Part of the fix for a record at a wrong name: the right value, if the record's value is wrong as well. */
+/** Part of the fix for a record at a wrong name: the expected value, if the record has a faulty copy of it. */
 const VALUE = '[, and as its value {value}]'
 /**
- * Appended to messages which say that no name server gave a usable answer: the TXT values at resolvers, if any, and how long
- * caches keep them.
+ * Part of messages which say that no name server gave a usable answer: the TXT values at the resolvers that answered, and how long
+ * caches keep these values.
  */
 const AT_RESOLVERS = '[; TXT values at {resolvers}: {values:quoted}][, kept for {seconds:duration}]'
 
@@ -134,7 +134,7 @@ const UNKNOWNS = {
   },
 } as const satisfies Table
 
-/** Findings that resolve with time, without a fix (verdict `wait`). */
+/** Findings that usually resolve with time (verdict `wait`). */
 const WAITS = {
   partial_propagation: {
     message:
@@ -147,7 +147,7 @@ const WAITS = {
   },
 } as const satisfies Table
 
-/** Problems in spite of which the record counts as visible (verdict `ready_with_warning`). */
+/** Problems that don't keep the record from counting as visible (verdict `ready_with_warning`). */
 const WARNINGS = {
   resolver_only: {
     message: 'from here, only resolvers show the record, and no name server: {resolvers}',
@@ -177,7 +177,7 @@ export const FINDING_TEXTS = { ...MISTAKES, ...UNKNOWNS, ...WAITS, ...WARNINGS }
 export type FindingCode = keyof typeof FINDING_TEXTS
 
 /** Verdicts with the finding codes that cause them, in the order in which findings are sorted: the most severe first. */
-const VERDICTS: readonly (readonly [verdict: Verdict, words: Table])[] = [
+const VERDICTS: readonly (readonly [verdict: Verdict, texts: Table])[] = [
   ['fix', MISTAKES],
   ['unknown', UNKNOWNS],
   ['wait', WAITS],
@@ -185,10 +185,10 @@ const VERDICTS: readonly (readonly [verdict: Verdict, words: Table])[] = [
 ]
 
 /** Returns the rank of the verdict that a code causes: 0 for `fix`, the most severe. */
-export const verdictRankOf = (code: FindingCode): number => VERDICTS.findIndex(([, words]) => code in words)
-/** Returns the verdict that a finding with this code causes. */
+export const verdictRankOf = (code: FindingCode): number => VERDICTS.findIndex(([, texts]) => code in texts)
+/** Returns the verdict that a finding with this code causes if a value is expected. */
 export const verdictOf = (code: FindingCode): Verdict => VERDICTS[verdictRankOf(code)]?.[0] ?? 'fix'
-/** Returns the severity of a code: `error` for the verdicts `fix` and `unknown`, otherwise `warning`. */
+/** Returns the default severity of a code: `error` for the verdicts `fix` and `unknown`, otherwise `warning`. */
 export const severityOf = (code: FindingCode): Severity => (verdictRankOf(code) < 2 ? 'error' : 'warning')
 
 /** Clauses of messages, for placeholders of the kind `words` such as `{reason:words}`, by the value of the fact. */
@@ -249,23 +249,25 @@ export type Fact = string | number | null | ServerFact | readonly Fact[]
 /** Facts of a finding by name: its `evidence` in the JSON report, with which its templates are filled. */
 export type Evidence = Readonly<Record<string, Fact>>
 
-/** A fact within a message or fix, as text. DNS and users supply it, so each output format has to escape it. */
+/** A fact within a message or fix, as text. It may come from DNS or the user, so each output format has to escape it. */
 export interface FormattedFact {
   readonly value: string
   /**
-   * Whether plain text has quotation marks around the fact: for TXT values in messages, whose leading and trailing spaces matter.
-   * Values in fixes have none, so that they can be copied.
+   * Whether plain text has quotation marks around the fact: so with TXT values in messages, where spaces at the ends must be
+   * visible. Values in fixes have none, so that they can be copied.
    */
   readonly isQuoted?: boolean
 }
-/** A message or fix in pieces: our own words as strings, and facts, which each output format escapes and marks in its own way. */
+/** A message or fix in pieces: strings of our own words, durations and counts, and facts, which each output format escapes. */
 export type RichText = readonly (string | FormattedFact)[]
 
-/** Maximum number of characters shown of a fact. Real values have fewer than a hundred, but a hostile server can send 64 KB. */
+/**
+ * Default maximum of `shorten` in characters. Verification values have fewer than a hundred, but a hostile server can send 64 KB.
+ */
 const MAX_VALUE_LENGTH = 300
 /** Maximum number of items that a message lists of one fact; the evidence has all of them. */
 const MAX_LISTED = 6
-/** Maximum number of name servers or TXT values that a message lists of one fact; they are longer than other items. */
+/** Maximum number of TXT values, or of name servers with addresses (`ServerFact`), that a message lists of one fact. */
 const MAX_LONG_LISTED = 2
 
 /**
@@ -343,13 +345,21 @@ export function shorten(text: string, length = MAX_VALUE_LENGTH): string {
   return text.length > length ? `${text.slice(0, length - 1)}…` : text
 }
 
-/** A label in Latin letters only, or in East Asian, Thai or Devanagari letters only: none of them is a homograph of another. */
+/**
+ * Matches a label in Latin letters only, or in East Asian, Thai or Devanagari letters only. Users hardly confuse these scripts.
+ */
 const PLAIN_LABEL =
   /^(?:[a-z\d\u00df-\u024f_*-]+|[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Hang}\p{sc=Thai}\p{sc=Deva}ー\d-]+)$/u
-/** A name entirely in Cyrillic or entirely in Greek letters. With a Latin top-level domain, it could be a homograph. */
+/**
+ * Matches a name entirely in Cyrillic or entirely in Greek letters. Below a Latin top-level domain, labels in these letters could
+ * be homographs of Latin labels.
+ */
 const ONE_SCRIPT = /^(?:[\p{sc=Cyrl}\d.-]+|[\p{sc=Grek}\d.-]+)$/u
 
-/** Formats a name in U-labels (RFC 5890 section 2.3.2.1), or in A-labels if it could be a homograph of another name. */
+/**
+ * Formats a name in U-labels (RFC 5890 section 2.3.2.1) if `ONE_SCRIPT` or `PLAIN_LABEL` allows it, otherwise in A-labels, because
+ * it might be a homograph of another name.
+ */
 function formatName(name: string): string {
   const unicode = domainToUnicode(name)
   const isPlain = ONE_SCRIPT.test(unicode) || unicode.split('.').every((label) => PLAIN_LABEL.test(label))

@@ -44,7 +44,7 @@ export function createChildController(parent: AbortSignal): AbortController {
 
 /** Result of one question to one server; `ms`: milliseconds from the first attempt to the result. */
 export type QueryResult =
-  /** A response with any rcode. With the TC bit, `message` lacks records, because TCP didn't deliver them either. */
+  /** A response with any rcode. With the TC bit, `message` is incomplete, because no transport delivered the rest. */
   | { readonly kind: 'answer'; readonly message: DnsMessage; readonly ms: number }
   /** No usable response. `reason`: message for users, set only if the server is queried over HTTPS alone. */
   | { readonly kind: DnsTransportError['kind']; readonly ms: number; readonly reason?: string }
@@ -52,23 +52,22 @@ export type QueryResult =
 /** EDNS buffer size in bytes that avoids fragmentation on practically every path (DNS flag day 2020). */
 const UDP_SIZE = 1232
 /**
- * EDNS buffer size in bytes for a response that exceeds 1,232 bytes and can't be fetched over TCP: fragments often pass (RFC 6891
- * section 6.2.5).
+ * EDNS buffer size in bytes of a second UDP query, sent if a response is truncated and TCP doesn't deliver it in time: fragments
+ * often pass (RFC 6891 section 6.2.5).
  */
 const FRAGMENTED_SIZE = 4096
 /**
- * Milliseconds to wait for UDP before HTTPS or TCP is tried as well, and (`tcp`) for TCP before a larger UDP buffer is. At most
- * half of the remaining time.
+ * Milliseconds to wait for a UDP response before HTTPS (`https`) or TCP (`tcp`) is tried as well; `tcp` is also the wait for TCP
+ * before UDP is tried with a larger buffer. At most half of the remaining time.
  */
 const RETRY_AFTER_MS = { https: 500, tcp: 2000 }
 /** Rcodes with which a server rejects EDNS (RFC 6891 section 7). */
 const REJECTS_EDNS: readonly string[] = ['FORMERR', 'NOTIMP', 'BADVERS']
 
 /**
- * Sends one question to one server: to a URL over HTTPS only, to an address over UDP with EDNS, with fallbacks. After silence:
- * `https` and TCP. After truncation: TCP, then UDP with a larger buffer. After a rejection of EDNS: a query without EDNS.
- *
- * Silence, refusals and malformed responses are results. Rejects only with the abort reason of `effects.signal`.
+ * Sends one question to one server: to a URL over HTTPS only, to an address over UDP with EDNS, with fallbacks. Without a
+ * response: `https` and TCP. After truncation: TCP, then UDP with a larger buffer. After a rejection of EDNS: a query without
+ * EDNS. Silence, refusals and malformed responses are results. Rejects with the abort reason of `effects.signal`.
  */
 export async function sendQuery(
   server: Resolver,
@@ -148,7 +147,7 @@ async function send<Server extends Resolver>(
   effects: DnsEffects,
 ): Promise<DnsMessage> {
   const [high = 0, low = 0] = effects.random.bytes(2)
-  // The id is 0 over HTTPS, so that HTTP caches can answer (RFC 8484 section 4.1).
+  // The id is 0 over HTTPS, as RFC 8484 section 4.1 recommends.
   const id = server instanceof URL ? 0 : (high << 8) | low
   const timeoutMs = deadline.remainingMs()
   if (timeoutMs <= 0) throw new DnsTransportError('not_checked', 'no time left')

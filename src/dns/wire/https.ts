@@ -34,17 +34,18 @@ async function post(
     body: Buffer.from(message).toString('latin1'),
   }
   const { status, headers, text, brokenBy } = await http.send(request).catch((error) => {
-    throw error instanceof TransportError ? unusable(error.message, error) : error
+    throw error instanceof TransportError ? createUnusableError(error.message, error) : error
   })
-  if (status !== 200) throw unusable(`HTTP ${status}`)
+  if (status !== 200) throw createUnusableError(`HTTP ${status}`)
   const [type = ''] = (headers['content-type'] ?? '').split(';')
   if (type.trim().toLowerCase() !== MEDIA_TYPE)
-    throw unusable(`${excerpt(type, 40) || 'something'} instead of ${MEDIA_TYPE}`)
-  if (brokenBy !== undefined) throw unusable(brokenBy.message)
+    throw createUnusableError(`${excerpt(type, 40) || 'something'} instead of ${MEDIA_TYPE}`)
+  if (brokenBy !== undefined) throw createUnusableError(brokenBy.message)
   const wire = Buffer.from(text, 'latin1')
-  if (wire.length > MAX_BYTES || !accept(wire)) throw unusable('no DNS message for this question')
+  if (wire.length > MAX_BYTES || !accept(wire)) throw createUnusableError('no DNS message for this question')
   return wire
 }
 
 /** Creates the error of an exchange without a usable HTTP response. */
-const unusable = (reason: string, cause?: Error) => new DnsTransportError('unreachable', reason, cause)
+const createUnusableError = (reason: string, cause?: Error) =>
+  new DnsTransportError('unreachable', reason, cause)

@@ -1,7 +1,7 @@
 import packet from 'dns-packet'
 import { canonicalizeAddress } from './address.ts'
 
-/** Record types that the check queries. */
+/** Record types that are queried. */
 type QuestionType = 'TXT' | 'CNAME' | 'SOA' | 'NS' | 'A' | 'AAAA' | 'DS' | 'DNSKEY'
 
 /** Question of a DNS query (RFC 1035 section 4.1.2), with the query's flags; each is false by default. */
@@ -30,7 +30,10 @@ interface Base {
   readonly ttl: number
 }
 
-/** A resource record of a type that the check reads; other types are dropped. Names are lowercase, without the trailing dot. */
+/**
+ * A resource record of a type that the check reads; other types are dropped. Names are lowercase, without the trailing dot; the
+ * root is `.`.
+ */
 export type ResourceRecord =
   | (Base & { readonly type: 'TXT'; readonly strings: readonly Uint8Array[] })
   | (Base & { readonly type: 'SOA'; readonly soa: Soa })
@@ -53,7 +56,7 @@ export interface DnsMessage {
   readonly aa: boolean
   readonly tc: boolean
   readonly ra: boolean
-  /** Text of the extended DNS error (RFC 8914); null if there is none. */
+  /** Text of the extended DNS error (RFC 8914); null without text. */
   readonly explanation: string | null
   readonly answers: readonly ResourceRecord[]
   readonly authority: readonly ResourceRecord[]
@@ -113,12 +116,12 @@ export function decodeResponse(wire: Uint8Array, id: number, question: DnsQuesti
   }
 }
 
-/** Names of the extended errors about DNSSEC, from code 5 on (RFC 8914 section 4). */
+/** Names of the extended errors 5 to 10, which are about DNSSEC (RFC 8914 section 4). */
 const DNSSEC_ERRORS =
   'DNSSEC indeterminate|DNSSEC bogus|signature expired|signature not yet valid|DNSKEY missing|RRSIGs missing'
 
 /**
- * Returns the extended DNS error (RFC 8914) as text: its name if it is about DNSSEC, then the server's own text; null if
+ * Returns the extended DNS error (RFC 8914) as text: its name if it is one of `DNSSEC_ERRORS`, then the server's own text; null if
  * there is neither.
  */
 function explanationOf(opt: packet.OptAnswer | undefined): string | null {
@@ -183,8 +186,8 @@ function canonicalName(name: string): string {
 }
 
 /**
- * Finds the SOA record of a response: that of the queried zone or, in a negative response, of the zone that denies the name;
- * undefined if there is none.
+ * Finds the first SOA record of a response: in the answer section, else in the authority section, where a negative response has
+ * that of the zone that denies the name. Undefined if there is none.
  */
 export function findSoa({ answers, authority }: DnsMessage): Soa | undefined {
   return [...answers, ...authority].find((record) => record.type === 'SOA')?.soa

@@ -5,7 +5,7 @@ import { clip } from '../../terminal/sanitize.ts'
 /** Maximum characters of a name without the trailing dot, which make 255 octets on the wire (RFC 1035 section 2.3.4). */
 const MAX_NAME_LENGTH = 253
 
-/** An A-label, or an ASCII label with underscores (RFC 1035 section 2.3.1, RFC 8552). */
+/** A label of ASCII letters, digits, hyphens and underscores (RFC 1035 section 2.3.1, RFC 8552), such as an A-label. */
 const LABEL = /^(?=.{1,63}$)[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?$/
 /** Invisible characters, including bidi marks, except the joiners that some scripts need. */
 const INVISIBLE = /(?!\p{Join_C})[\p{Default_Ignorable_Code_Point}\p{Cf}]/gu
@@ -28,8 +28,8 @@ export type NameCheck =
 /**
  * Reads a domain name as a user types it. IDNs are converted to A-labels (RFC 5891); a trailing dot and underscore labels are
  * allowed. The accepted name is the typed text apart from letter case, Unicode normalization, a trailing dot and blanks around it.
- * `domainToASCII` deletes line breaks and tabs, decodes `%61` and accepts punctuation, so such text is refused first. The fix
- * suggests the name that was probably meant.
+ * `domainToASCII` deletes line breaks and tabs, decodes `%61` and accepts punctuation, so such text is refused first. If the name
+ * that was probably meant is evident, the fix suggests it.
  */
 export function checkName(input: string): NameCheck {
   // Limit the work for a file pasted by mistake; no name comes near 10,000 characters.
@@ -91,7 +91,9 @@ const foldCase = (text: string): string =>
 /** Returns the problem text for a name that contains `what`. */
 const has = (what: string): string => `is not a domain name: it has ${what}`
 
-/** Describes a text's first character for a message: blanks and line breaks by name, others by themselves and the code point. */
+/**
+ * Describes a text's first character for a message: spaces, tabs and line breaks by name, others by themselves and the code point.
+ */
 function describeCharacter([character = '']: string): string {
   if (/[\t ]/.test(character)) return character === ' ' ? 'a space' : 'a tab'
   const codePoint = (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')

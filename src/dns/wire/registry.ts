@@ -1,12 +1,12 @@
 import { parse } from 'tldts'
 import { countLabels } from './name.ts'
 
-/** Options for names from DNS messages, which aren't URLs, and can have labels that host names can't. */
+/** Options of tldts for names from DNS messages, which aren't URLs, and can have labels that host names can't. */
 const OPTIONS = { extractHostname: false, detectIp: false, validateHostname: false } as const
 
 /**
- * Whether names directly below `zone` are registered there: a top-level domain, or a registry on the Public Suffix List, such as
- * `co.uk`. The list's private section isn't used: `uk.com` is a company's zone.
+ * Whether names directly below `zone` are registered there: the root, a top-level domain, or a public suffix such as `co.uk`
+ * (Public Suffix List, ICANN section). The list's private section isn't used: `uk.com` is a company's zone.
  */
 export function isRegistry(zone: string): boolean {
   return countLabels(zone) <= 1 || findPublicSuffix(zone) === zone
@@ -19,8 +19,8 @@ export function findPublicSuffix(name: string): string | undefined {
 }
 
 /**
- * Returns the domain that was registered for a name: the public suffix and one more label (`example.co.uk`). Without a public
- * suffix, the last two labels.
+ * Returns the registrable domain of a name: its public suffix and one more label (`example.co.uk`). Without a public suffix, the
+ * last two labels.
  */
 export function registrableDomainOf(name: string): string {
   const labels = name.split('.')
