@@ -7,9 +7,10 @@ import { oauthError } from './errors.ts'
 /**
  * Builds the URL of the authorization request (RFC 6749 section 4.1.1), which the browser opens.
  *
- * @param endpoint the authorization endpoint; its own query is kept
+ * @param endpoint the authorization endpoint; its own query is kept, but `parameters` replace parameters of the same name
  * @param parameters query parameters by name; undefined values are left out
- * @throws CliError `authorization_endpoint_unusable`, exit 3, unless `endpoint` is https (or http on loopback) without a user name
+ * @throws CliError `authorization_endpoint_unusable`, exit 3, unless `endpoint` is https (or http on loopback), without user name
+ *   and password
  */
 export function buildAuthorizationUrl(
   endpoint: string,

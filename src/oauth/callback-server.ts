@@ -7,7 +7,7 @@ import { CliError } from '../errors.ts'
 import { html } from '../terminal/html.ts'
 import type { RedirectTarget } from './redirect.ts'
 
-/** A page that the browser shows after the redirect. Title and text may quote untrusted input; rendering escapes both. */
+/** Page that the callback server sends to a browser. Title and text may quote untrusted input; rendering escapes both. */
 export interface CallbackPage {
   readonly status: number
   readonly title: string
@@ -18,8 +18,8 @@ interface CallbackServerOptions {
   readonly target: RedirectTarget
   readonly state: string
   /**
-   * Called with the parameters of each redirect that has the right state, until one is accepted. `respond` is called later, after
-   * the code exchange, with the page for the waiting browser.
+   * Called with the parameters of each redirect that has the right state, until one is accepted. The browser that brought the
+   * accepted redirect waits until `respond` is called with a page for it.
    *
    * @returns why the redirect is refused; undefined if it is accepted
    */
@@ -39,8 +39,8 @@ export function notSignedInPage(error: unknown): CallbackPage {
 
 /**
  * Starts the HTTP server that receives the redirect (RFC 8252 section 7.3). Other programs, web pages and other users of the
- * machine can send requests too. So method, path, Host and state are checked first; a request that fails a check gets an error
- * page, and the sign-in keeps waiting.
+ * machine can send requests too. So method, path, Host and state are checked before `receive` is called; a request that fails a
+ * check gets an error page, and the sign-in keeps waiting.
  *
  * @returns the redirect URI with the actual port, and a function that stops the server
  * @throws CliError `cannot_listen`, exit 1, for example if the port is in use
@@ -49,12 +49,12 @@ export async function startCallbackServer({ target, state, receive }: CallbackSe
   const servers: Server[] = []
   /** Query of the accepted redirect; undefined until a redirect is accepted. */
   let taken: string | undefined
-  /** Responses to requests with the accepted redirect, held until the code exchange has ended. */
+  /** Responses to requests with the accepted redirect, held until `respond` is called. */
   const waiting: ServerResponse[] = []
   let final: CallbackPage | undefined
   let authority = ''
 
-  /** Returns the page for a request; undefined if the browser has to wait until the code exchange has ended. */
+  /** Returns the page for a request; undefined if the browser has to wait until `respond` is called. */
   function examine(request: IncomingMessage, response: ServerResponse): CallbackPage | undefined {
     const refuse = (status: number, title: string, why = '') => {
       const text = `${why} The sign-in in your terminal is still waiting for the right answer.`
@@ -114,8 +114,8 @@ export async function startCallbackServer({ target, state, receive }: CallbackSe
   try {
     const port = await open(first, target.port)
     for (const host of others) {
-      // Ignore the error of a machine without IPv6, which can't listen on ::1. But fail if another program has the port, because
-      // that program could receive the code.
+      // Fail if another program has the port, because that program could receive the code. Ignore any other error, such as that of
+      // a machine without IPv6, which can't listen on ::1.
       await open(host, port).catch((error: NodeJS.ErrnoException) => {
         if (error.code === 'EADDRINUSE') throw error
       })
@@ -134,7 +134,7 @@ export async function startCallbackServer({ target, state, receive }: CallbackSe
   }
 }
 
-/** Sends a page; resolves when the browser has received the page or closed the connection. */
+/** Sends a page; resolves when the page is written to the connection, or the connection is closed. */
 async function sendPage(response: ServerResponse, page: CallbackPage): Promise<void> {
   // Skip a closed connection, for example of a closed tab: writing to it would emit an error.
   if (response.destroyed) return

@@ -6,17 +6,17 @@ import { isRedirect, noResponseError, redirectError } from '../service/problems.
 import { appendPath, formatUrl, isLoopback } from '../settings/addresses.ts'
 import type { Io } from '../terminal/io.ts'
 
-/** Time limit of the metadata request in milliseconds; short, because a sign-in also works without metadata. */
+/** Time limit in milliseconds of each discovery request; short, because a sign-in also works without metadata. */
 const METADATA_TIMEOUT_MS = 5000
 
 /**
- * Requests the authorization server's metadata (RFC 8414). Without usable metadata, returns the default endpoints below the base
- * URL. Metadata of another issuer are ignored (RFC 8414 section 3.3). A `token_endpoint` in metadata is never used: tokens go only
- * to the base URL, because anyone who can change the metadata could otherwise receive refresh tokens.
+ * Requests the authorization server's metadata (RFC 8414). Without usable metadata, returns the default authorization endpoint,
+ * `{base}/oauth/authorize`. Metadata of another issuer are ignored (RFC 8414 section 3.3). No request uses the `token_endpoint` of
+ * metadata: tokens go only to the base URL, because anyone who can change the metadata could otherwise receive refresh tokens.
  *
  * @param issuer `--issuer`; undefined if the service is its own authorization server
- * @throws CliError before the browser opens: `unreachable` or `timeout`, exit 7, if no connection can be made; `redirected`, exit
- *   7, if the metadata and the token endpoint both redirect
+ * @throws CliError `unreachable` or `timeout`, exit 7, if no connection can be made; `redirected`, exit 7, if the metadata and the
+ *   token endpoint both redirect; the interrupt's reason
  */
 export async function discoverAuthorizationServer(
   base: URL,

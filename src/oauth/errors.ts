@@ -1,8 +1,8 @@
 import { CliError, ERRORS, type ErrorCode } from '../errors.ts'
 
 /**
- * Hints by error code: errors of RFC 6749 sections 4.1.2.1 and 5.2 and RFC 8707 section 2, and this program's own codes. Undefined
- * if only the service's message can help.
+ * Hints by error code: codes of RFC 6749 sections 4.1.2.1 and 5.2 and RFC 8707 section 2, and this program's own, such as
+ * `no_refresh_token`. Undefined if only the service's message can help.
  */
 export const OAUTH_ERROR_HINTS = {
   access_denied: 'sign in to the service in that browser, then sign in again here and approve it',
@@ -19,16 +19,16 @@ export const OAUTH_ERROR_HINTS = {
 } satisfies Partial<Record<ErrorCode, string | undefined>>
 
 /**
- * Creates the exception for an OAuth error response of the authorization or token endpoint.
+ * Creates the exception for an OAuth error of the authorization or token endpoint, or for a missing refresh token.
  *
- * @param error the `error` parameter, such as `invalid_grant`
- * @param said the service's message with the `error` parameter; empty if the service sent no error
- * @param status HTTP status of the token endpoint; undefined for an error in a redirect
+ * @param error the `error` parameter, such as `invalid_grant`; `no_refresh_token` for a token response without one
+ * @param serviceMessage the service's message with the `error` parameter, or the parameter alone; empty for `no_refresh_token`
+ * @param status HTTP status of the token endpoint's error response; otherwise undefined
  */
-export function oauthError(error: string, said: string, status?: number): CliError {
+export function oauthError(error: string, serviceMessage: string, status?: number): CliError {
   const isLater = ['server_error', 'temporarily_unavailable', 'slow_down'].includes(error)
-  // Treat errors of OpenID Connect Core 1.0 section 3.1.2.6 like `access_denied`: the user has to sign in, consent or choose an
-  // account in the browser.
+  // Four errors of OpenID Connect Core 1.0 section 3.1.2.6 get the code and hint of `access_denied`: the user has to sign in,
+  // consent or choose an account in the browser.
   const needsPrompt = /^(interaction|login|consent|account_selection)_required$/.test(error)
   // `access_denied` belongs to the authorization endpoint (RFC 6749 section 4.1.2.1), so its hint is about the browser. From the
   // token endpoint (with a `status`), treat it as a plain refusal.
@@ -38,6 +38,6 @@ export function oauthError(error: string, said: string, status?: number): CliErr
   const message = needsPrompt ? 'the service needs you to sign in or approve there first' : ERRORS[code][2]
   // Scripts compare the code in JSON errors, so an `error` with other characters goes into the message only.
   const shownCode = /^[a-z][a-z0-9_]{1,63}$/.test(error) ? error : undefined
-  const whole = said === '' ? message : `${message}: ${said}`
+  const whole = serviceMessage === '' ? message : `${message}: ${serviceMessage}`
   return new CliError(code, whole, { shownCode, hint: OAUTH_ERROR_HINTS[code], status })
 }

@@ -20,7 +20,7 @@ export interface LoginOptions {
   readonly timeoutMs: number
   /** `--issuer`: identifier of the authorization server (RFC 8414 section 2); if undefined, the base URL. */
   readonly issuer: string | undefined
-  /** `--authorization-endpoint`: overrides the endpoint from metadata; undefined to use that endpoint. */
+  /** `--authorization-endpoint`; undefined for the endpoint from metadata or, without metadata, the default one. */
   readonly authorizationEndpoint: string | undefined
 }
 
@@ -28,28 +28,28 @@ export interface LoginReporter {
   /** Called with the URL of the authorization request once the callback server listens. */
   ready(url: string): Promise<void>
   browserFailed(): Promise<void>
-  /** Called with the reason for each redirect or paste that was refused; the sign-in keeps waiting. */
+  /** Called with the reason if a paste, or a redirect with the right state, can't be used; the sign-in keeps waiting. */
   ignored(why: string): Promise<void>
 }
 
-/** A redirect that ends the sign-in, from the callback server or from a paste, or Ctrl-C within a paste. */
+/** A valid redirect (with a code or an error), from the callback server or from a paste; or Ctrl-C within a paste. */
 interface Received {
   readonly response: AuthorizationResponse
   /** Shows a page in the browser that brought the redirect; undefined for a paste. */
   readonly respond?: ((page: CallbackPage) => Promise<void>) | undefined
 }
 
-/** Milliseconds for which the callback server keeps running after a sign-in, so that a browser can reload the "signed in" page. */
+/** Milliseconds for which the callback server keeps running after it has sent the "signed in" page, which a browser may reload. */
 const RELOAD_MS = 2000
 
 /**
  * Signs a user in: authorization code with PKCE in the browser (RFC 6749 section 4.1, RFC 7636, RFC 8252). The browser shows
- * "signed in" only after `exchange` has resolved, that is, after the tokens are stored.
+ * "signed in" only after `exchange` has resolved.
  *
  * @param exchange exchanges the code and stores the session
  * @returns the result of `exchange`, and `closed`, which resolves when the callback server has stopped, up to 2 seconds later
  * @throws CliError `login_timeout`, exit 4, without a valid redirect in time; `cannot_listen`, exit 1; the service's OAuth error;
- *   errors of discovery, of the authorization endpoint and of `exchange`
+ *   errors of `discoverAuthorizationServer`, `buildAuthorizationUrl` and `exchange`; the interrupt's reason
  */
 export async function login<T>(
   options: LoginOptions,
@@ -69,7 +69,7 @@ export async function login<T>(
   })
   let unusable: string | undefined
   /**
-   * Ends the wait if the answer is a valid redirect or an error. Otherwise reports why the answer is refused, and returns that
+   * Ends the wait if the answer is a valid redirect or an exception. Otherwise reports why the answer is refused, and returns that
    * reason.
    */
   const receive = (answer: URLSearchParams | CliError | string, respond?: Received['respond']) => {
@@ -80,7 +80,7 @@ export async function login<T>(
       return undefined
     }
     unusable = response
-    // Ignore a notice that can't be written, for example because stderr is closed: it must not end the sign-in.
+    // Ignore a failure to report the reason: it must not end the sign-in.
     reporter.ignored(response).catch(() => {})
     return response
   }

@@ -9,8 +9,8 @@ type ExpectedRedirect = Readonly<Record<'state' | 'issuer' | 'host', string>>
 
 /** Milliseconds without input after which a paste counts as complete. */
 const PASTE_END_MS = 300
-/** Maximum number of characters of standard input that are kept; far more than an address has. */
-const MAX_KEPT_LENGTH = 64 * 1024
+/** Maximum length of `earlier` and of `latest` in `readPastes`, in characters each; far more than an address has. */
+const MAX_INPUT_LENGTH = 64 * 1024
 /**
  * Matches a line that a terminal in canonical mode may have cut off: such terminals drop the rest of a line after 4,095 bytes
  * (Linux) or 1,024 bytes (macOS).
@@ -22,40 +22,40 @@ const CUT_LINE = /^(.{1022,1024}|.{4094,4096})$/gm
  */
 const QUERY_RUN = /[\w.~%!$*+,;:@/=&-]+/g
 /**
- * Matches the `code` or `error` of a query with its value. A value that contains the start of another address doesn't match: it's a
- * cut address that runs into the next one.
+ * Matches the `code` or `error` of a query with its value. A value that contains `://`, `code=` or `error=` doesn't match: it comes
+ * from a cut address and the next address in the paste.
  */
 const CODE_OR_ERROR = /(?:^|&)(?:code|error)=(?![^&]*(?:(?:code|error)=|:\/\/))[^&]+/
 
 /**
- * Reads pasted text from standard input while a sign-in waits. Over SSH, in WSL or in a container, the browser can't reach the
+ * Reads pasted text from standard input while a sign-in waits. Over SSH, in WSL or in a container, the browser may not reach the
  * callback server, but the user can copy the redirect from the browser's address bar.
  *
  * A terminal in canonical mode delivers complete lines only, so the last line of an address that was pasted in several lines would
  * arrive only after Enter. In raw mode it arrives at once, so raw mode is on from the first input until input pauses. On Windows
  * raw mode stays off, because the console would discard that last line.
  *
- * @param judge called when input pauses, with all text so far and with the new text
+ * @param judge called when input pauses, with all text so far, and with its part after the last pause that followed a line end
  * @returns a function that stops reading
  */
 export function readPastes(
   { stdin: { stream }, clock, platform }: Pick<Context, 'stdin' | 'clock' | 'platform'>,
-  judge: (text: string, fresh: string) => void,
+  judge: (text: string, latest: string) => void,
 ): () => void {
   const setRaw = (isRaw: boolean) =>
     platform !== 'win32' && (stream as Partial<ReadStream>).setRawMode?.(isRaw)
-  let [kept, fresh] = ['', '']
+  let [earlier, latest] = ['', '']
   let cancel = () => {}
   const onData = (data: unknown) => {
     cancel()
     setRaw(true)
-    fresh = (fresh + data).slice(-MAX_KEPT_LENGTH)
+    latest = (latest + data).slice(-MAX_INPUT_LENGTH)
     cancel = clock.alarm(PASTE_END_MS, () => {
       setRaw(false)
-      judge(kept + fresh, fresh)
-      // Once `fresh` ends with a line end, move it to `kept`, so that the next paste is judged alone first and then together with
-      // `kept`. In raw mode Enter sends a carriage return, so accept either line end.
-      if (/[\r\n]$/.test(fresh)) [kept, fresh] = [(kept + fresh).slice(-MAX_KEPT_LENGTH), '']
+      judge(earlier + latest, latest)
+      // Once `latest` ends with a line end, move it to `earlier`, so that the next paste can also be judged alone. In raw mode
+      // Enter sends a carriage return, so accept either line end.
+      if (/[\r\n]$/.test(latest)) [earlier, latest] = [(earlier + latest).slice(-MAX_INPUT_LENGTH), '']
     })
   }
   stream.on('data', onData)
@@ -71,27 +71,27 @@ export function readPastes(
  * or wrapped into a link scanner's address. A bare code is refused, because nothing shows that it belongs to this sign-in.
  *
  * The end of the code must be certain, because the exchange of a truncated code would end the sign-in. So the code must be followed
- * by another parameter, a fragment or a closing quotation mark, or end a line that arrived alone, unbroken and complete.
+ * by another parameter, a fragment or a closing quotation mark or bracket, or end a line that arrived alone, unbroken and complete.
  *
- * @param fresh the part of `text` that is new
- * @returns the redirect's parameters; an `InterruptedError` for Ctrl-C; the reason, as a string, why the text is no redirect;
- *   undefined if the text is blank or its last line hasn't ended
+ * @param latest the last part of `text`, as from `readPastes`
+ * @returns the redirect's parameters; an `InterruptedError` for Ctrl-C; the reason, as a string, why `latest` is refused;
+ *   undefined if there is no redirect yet and `latest` is blank or its last line hasn't ended
  */
 export function parsePastedRedirect(
   text: string,
-  fresh: string,
+  latest: string,
   expected: ExpectedRedirect,
 ): URLSearchParams | InterruptedError | string | undefined {
   // Raw mode turns Ctrl-C into the character U+0003 instead of a signal, so end the sign-in here as the signal would.
-  if (fresh.includes('\u0003')) return new InterruptedError('SIGINT')
-  const isOneLine = /^\s*\S+\s*[\r\n]$/.test(fresh)
-  const found = findRedirect(fresh, isOneLine, expected) ?? findRedirect(text, false, expected)
-  return found ?? (/\S\s*[\r\n]$/.test(fresh) ? explainRefusal(normalizePaste(fresh), expected) : undefined)
+  if (latest.includes('\u0003')) return new InterruptedError('SIGINT')
+  const isOneLine = /^\s*\S+\s*[\r\n]$/.test(latest)
+  const found = findRedirect(latest, isOneLine, expected) ?? findRedirect(text, false, expected)
+  return found ?? (/\S\s*[\r\n]$/.test(latest) ? explainRefusal(normalizePaste(latest), expected) : undefined)
 }
 
 /**
- * Joins the lines of a paste, and marks with NUL where a line may be cut off. Undoes escapes of `&` (HTML, JSON, cmd, shells), and
- * up to three layers of percent-encoding until `code=` or `error=` appears.
+ * Removes line breaks and blanks from a paste, and marks with NUL where a line may be cut off. Undoes escapes of `&`, `?` and `=`
+ * (HTML, JSON, cmd, shells), and up to three layers of percent-encoding until `code=` or `error=` appears.
  */
 function normalizePaste(text: string): string {
   let plain = text
@@ -102,7 +102,7 @@ function normalizePaste(text: string): string {
     .replace(/(?:\u001b|\^\[)\[20[01]~/g, '>')
     .replace(/&amp;|\\u0026/g, '&')
     .replace(/[\^\\](?=[&?=])/g, '')
-  for (let turn = 0; turn < 3 && !/(code|error)=/.test(plain); turn++)
+  for (let layer = 0; layer < 3 && !/(code|error)=/.test(plain); layer++)
     plain = plain.replace(/%([\da-f]{2})/gi, (_, hex) => String.fromCharCode(Number(`0x${hex}`)))
   return plain
 }
@@ -110,7 +110,8 @@ function normalizePaste(text: string): string {
 /**
  * Returns the parameters of the last complete redirect of this sign-in in a text; undefined if there is none.
  *
- * @param isOneLine whether the text is one complete, unbroken line that arrived alone, so that a code at its end can't be truncated
+ * @param isOneLine whether the text is one line without blanks, with its line end: then a code at the end counts as complete,
+ *   unless it looks cut off
  */
 function findRedirect(text: string, isOneLine: boolean, { state, issuer }: ExpectedRedirect) {
   const plain = normalizePaste(text)

@@ -14,7 +14,7 @@ export interface RedirectTarget {
  * Parses a loopback redirect URI (RFC 8252 section 7.3). The default is 127.0.0.1 rather than `localhost` (RFC 8252 section 8.3).
  *
  * @param uri `--redirect-uri`, for clients that are registered with a fixed port and path; undefined for the default
- * @throws CliError `usage`, exit 2, unless `uri` is an http URL of this machine with a port
+ * @throws CliError `usage`, exit 2, unless `uri` is an http URL of this machine with a port, and without user info and fragment
  */
 export function parseRedirectUri(uri: string | undefined): RedirectTarget {
   if (uri === undefined) return { uri, hosts: ['127.0.0.1'], port: 0, path: '/callback' }

@@ -36,8 +36,8 @@ export interface CodeExchangeRequest extends TokenRequest {
 }
 
 /**
- * Refresh request (RFC 6749 section 6). `beforeSend` runs just before the first byte leaves this machine; if it throws, nothing is
- * sent.
+ * Refresh request (RFC 6749 section 6). `beforeSend` runs just before the first byte of the request is written; if it throws,
+ * nothing is sent.
  */
 interface RefreshRequest extends TokenRequest, Pick<HttpRequest, 'beforeSend'> {
   readonly refreshToken: string
@@ -50,11 +50,11 @@ interface RefreshRequest extends TokenRequest, Pick<HttpRequest, 'beforeSend'> {
 /** An access token from a token response (RFC 6749 section 5.1), with defaults for fields that the service left out. */
 export interface AccessToken {
   readonly value: string
-  /** Scopes separated by spaces; null if neither the response nor the request named any. */
+  /** Scopes separated by spaces; null if unknown. */
   readonly scope: string | null
   /**
-   * Expiry in milliseconds since 1970 by this machine's clock. If the clock is wrong, one request gets a 401, and the token is
-   * renewed.
+   * Expiry in milliseconds since 1970 by this machine's clock. If the clock is set back later, the service may refuse the token
+   * (401) before this time, after which it's renewed.
    */
   readonly expiresAt: number
   readonly lifetimeSeconds: number
@@ -65,11 +65,12 @@ export interface TokenPair {
   readonly refreshToken: string
 }
 
-/** Outcome of a refresh request: the refresh token is rotated, no longer valid, unused, or in an unknown state. */
+/** Outcome of a refresh request: the refresh token is replaced, no longer valid, unused, or in an unknown state. */
 export type RefreshOutcome =
   /**
-   * The service rotated the refresh token: `refreshToken` is the new one, which must be stored even if the rest of the response is
-   * unusable. `access` is undefined if the access token is unusable; `why` then names the missing or malformed field.
+   * The response has a refresh token, `refreshToken`, which must be stored in place of the one that was sent, even if the rest of
+   * the response is unusable. `access` is undefined if the access token is unusable; `why` then names the missing or malformed
+   * field.
    */
   | {
       readonly kind: 'success'
@@ -81,18 +82,18 @@ export type RefreshOutcome =
   | { readonly kind: 'over'; readonly description: string | undefined }
   /**
    * Nothing was sent, or the service refused the request, so the same refresh token may be sent again once the cause of `error` is
-   * gone. If `isTransient`, waiting is enough: `retryAfterMs` of the error, or any delay if undefined.
+   * gone. If `isTransient`, waiting may be enough, for `retryAfterMs` of the error if it has one.
    */
   | { readonly kind: 'unused'; readonly error: CliError; readonly isTransient: boolean }
   /**
-   * The service may have rotated the refresh token, so the old one must not be sent again: reuse would revoke the grant. `why`
-   * quotes the response or the transport error.
+   * The service may have rotated the refresh token, so the old one must not be sent again: reuse could revoke the grant. `why`
+   * describes the response or the error.
    */
   | { readonly kind: 'unknown'; readonly why: string }
 
 /**
- * Lifetime in seconds of an access token without a valid `expires_in`; shorter than services grant, so that the token is renewed in
- * time.
+ * Lifetime in seconds of an access token without a valid `expires_in`; shorter than services usually grant, so that the token is
+ * renewed in time.
  */
 const DEFAULT_LIFETIME_SECONDS = 300
 /** Maximum `expires_in` in seconds; a larger one is reduced to it, because the expiry might exceed the range of `Date`. */
@@ -119,20 +120,20 @@ export async function exchangeCode(io: Io, request: CodeExchangeRequest): Promis
   const response = await postForm(io, request, fields, requestedScope).catch((error: unknown) => {
     if (!(error instanceof TransportError)) throw error
     const { hint } = error.sent === 'no' ? noResponseError(error, request.base, 'POST') : {}
-    throw exchangeFailed(error.message, { cause: error, hint })
+    throw exchangeError(error.message, { cause: error, hint })
   })
   const { status, refreshToken, access, isComplete, error, details, summary } = response
   if (access !== undefined && refreshToken !== undefined) return { access, refreshToken }
   if (access !== undefined && isComplete) throw oauthError('no_refresh_token', '')
   if (error !== undefined && status !== 429) throw oauthError(error, details, status)
-  throw exchangeFailed(summary, { status })
+  throw exchangeError(summary, { status })
 }
 
 /**
- * Creates the exception for a code exchange that failed without an OAuth error. The default hint is to sign in again, because a
- * code works only once.
+ * Creates the exception `service_unavailable` for a code exchange without a usable response. The default hint is to sign in again,
+ * because a code works only once.
  */
-function exchangeFailed(why: string, options: { status?: number; cause?: Error; hint?: string | undefined }) {
+function exchangeError(why: string, options: { status?: number; cause?: Error; hint?: string | undefined }) {
   const message = `the sign-in was approved, but the code could not be exchanged for tokens: ${why}`
   const { hint = OAUTH_ERROR_HINTS.invalid_grant } = options
   return new CliError('service_unavailable', message, { ...options, hint })
@@ -189,20 +190,20 @@ async function postForm(
 type TokenResponse = ReturnType<typeof parseTokenResponse>
 
 /**
- * Tokens found in a 2xx response, each undefined if missing or unusable. The refresh token is kept even if the access token is
- * unusable.
+ * Tokens found in a token response, each undefined if missing or unusable; none without status 2xx. The refresh token is kept even
+ * if the access token is unusable.
  */
 interface FoundTokens {
   readonly refreshToken?: string | undefined
   readonly access?: AccessToken | undefined
-  /** Why the response isn't complete (missing or malformed field); undefined if both tokens are usable. */
+  /** Why a 2xx response lacks a usable token (missing or malformed field); otherwise undefined. */
   readonly defect?: string | undefined
 }
 
 /**
  * Parses a token response; if the connection broke, the part of the body that arrived.
  *
- * `retryAfterMs` is set only if the response proves that the service itself refused the request for now: a complete 429 or 503 with
+ * `retryAfterMs` is set only if the response shows that the service itself refused the request for now: a complete 429 or 503 with
  * `Retry-After`. Without that header, a proxy may have sent the status after the service processed the request. A 503 with a page
  * isn't proof either: a cache that loses its connection to the service sends an HTML page with its own `Retry-After`
  * (https://varnish-cache.org/docs/trunk/users-guide/vcl-built-in-subs.html, vcl_backend_error).
@@ -219,7 +220,7 @@ function parseTokenResponse(
 ) {
   const isSuccess = status >= 200 && status <= 299
   const whole = parseJsonObject(text)
-  const body = whole ?? (isSuccess ? completePairs(text) : undefined)
+  const body = whole ?? (isSuccess ? readCompletePairs(text) : undefined)
   const { details } = parseErrorBody(body, { headers, text }, (said) => redactTokens(redact(said, secrets)))
   const tokens: FoundTokens = isSuccess ? readTokens(body, scope, now) : {}
   const code = oauthErrorOf(status, body?.['error'])
@@ -229,13 +230,13 @@ function parseTokenResponse(
   return {
     status,
     ...tokens,
-    /** Whether the body is a complete JSON object; otherwise a missing token may be in the part that was cut off. */
+    /** Whether the body is a complete JSON object; otherwise a missing token may be in the part that is cut off or malformed. */
     isComplete: whole !== undefined,
-    /** The `error` of an OAuth error response (RFC 6749 section 5.2) without secrets; undefined for any other response. */
+    /** Result of `oauthErrorOf` without secrets, shortened. */
     error: code && redact(code, secrets).slice(0, 100),
-    /** The service's message with its `error`, as one short line without secrets; empty if the response has neither. */
+    /** `details` of `parseErrorBody` without secrets: the service's message with its `error`, or a description of the body. */
     details,
-    /** HTTP status, service message, transport failure and defect as one line, for messages. */
+    /** HTTP status, `details`, transport failure and `defect`, as far as present, as one line for messages. */
     summary: [said, brokenBy?.message, tokens.defect].filter(Boolean).join('; '),
     /** Milliseconds of `Retry-After` if the service itself refused the request; otherwise undefined. */
     retryAfterMs:
@@ -244,8 +245,8 @@ function parseTokenResponse(
 }
 
 /**
- * Matches the parts of JSON that `completePairs` reads: a name with its complete string or integer value, any other string (so that
- * brackets inside it don't count), or a bracket.
+ * Matches the parts of JSON that `readCompletePairs` reads: a name with its complete string or integer value, any other string (so
+ * that brackets inside it don't count), or a bracket.
  */
 const JSON_PARTS = /"\w+"\s*:\s*(?:"(?:[^"\\]|\\.)*"|\d+(?=\s*[,}]))|"(?:[^"\\]|\\.)*"(?=\s*[:,\]}])|[[\]{}]/g
 
@@ -253,7 +254,7 @@ const JSON_PARTS = /"\w+"\s*:\s*(?:"(?:[^"\\]|\\.)*"|\d+(?=\s*[,}]))|"(?:[^"\\]|
  * Returns the complete name/value pairs (strings and integers) at the top level of a JSON object that is cut off or has an invalid
  * pair; undefined if there are none. One of them may be the new refresh token, and losing it would end the session.
  */
-function completePairs(text: string): Record<string, unknown> | undefined {
+function readCompletePairs(text: string): Record<string, unknown> | undefined {
   if (!/^\s*\{/.test(text)) return undefined
   let depth = 0
   const pairs = [...text.matchAll(JSON_PARTS)].flatMap(([part]) => {
@@ -313,7 +314,7 @@ function nonEmptyText(value: unknown): string | undefined {
 }
 
 /**
- * Classifies the response to a refresh request. The refresh token counts as unused only if the response proves that the service
+ * Classifies the response to a refresh request. The refresh token counts as unused only if the response shows that the service
  * itself refused the request.
  */
 function classifyResponse(response: TokenResponse): RefreshOutcome {
@@ -334,8 +335,8 @@ function classifyResponse(response: TokenResponse): RefreshOutcome {
 }
 
 /**
- * Classifies a refresh request without a usable response. The refresh token counts as unused only if no byte can have left this
- * machine.
+ * Classifies a refresh request that failed with an exception. The refresh token counts as unused only if no byte of the request can
+ * have left this machine.
  */
 function classifyFailure(error: unknown, base: URL): RefreshOutcome {
   if (!(error instanceof TransportError) || error.sent === 'maybe')
