@@ -14,20 +14,19 @@ import { createChildController, type DnsEffects, getAnswer, limitQueries } from 
 import { checkName } from './wire/name.ts'
 import { readTxt } from './wire/txt-answer.ts'
 
-/** A domain name, and the TXT value that is expected there. */
+/** A domain name, and the TXT value that it should have. */
 export interface ExpectedRecord {
   /** Domain name of the record, as a user types it: IDNs and a trailing dot are accepted. */
   readonly name: string
-  /** Expected TXT value, untruncated; null to list the TXT values found instead. */
+  /** Expected TXT value; null to list the TXT values instead. */
   readonly expected: string | null
-  /** Whether a user typed the expected value, which might therefore be truncated. Default: false. */
+  /** Whether the expected value might be cut off: a user typed it, and no known claim has it. Default: false. */
   readonly mayBeCut?: boolean
 }
 
 export interface CheckRequest extends ExpectedRecord {
   /**
-   * Recursive resolvers, which start the search for the zone, or authoritative servers of a private DNS. `'system'`: the
-   * resolvers of the operating system.
+   * Recursive resolvers, or authoritative servers of a private DNS. `'system'`: the resolvers of the operating system.
    */
   readonly resolvers: readonly Resolver[] | 'system'
   /** Port of authoritative servers: 53, or the port that the user set for private DNS. */
@@ -60,9 +59,9 @@ const MAX_QUERIES = 120
  * Checks whether a TXT record is visible, and if not, finds the cause. Without an expected value, reports the TXT values at the
  * name.
  *
- * Queries the authoritative servers first. Recursive resolvers are queried for the name only if all of those servers have the
- * record, or no server gave a usable response: an earlier query could leave a negative answer in their caches (RFC 2308). DNS
- * failures are findings of the report, not errors.
+ * Queries the authoritative servers first. Recursive resolvers are queried for the record only if all of those servers that
+ * answer have it, or only resolvers can show it (`needsResolvers`): an earlier query could leave a negative answer in their
+ * caches (RFC 2308). DNS failures are findings of the report, not errors.
  *
  * @throws CliError `usage`, exit 2, if the name isn't a domain name; the abort reason of `effects.signal`
  */
@@ -71,7 +70,7 @@ export async function checkDns(request: CheckRequest, effects: DnsEffects): Prom
 }
 
 /**
- * Queries the servers of a check, without deriving findings.
+ * Queries the servers of a check, and returns what they responded, without findings.
  *
  * @param causes whether to look for the causes of a missing record as well: at resolvers, at other names, in DNSSEC. Default:
  *   true
@@ -113,7 +112,7 @@ export async function collectObservations(
     const server = causes && best?.address ? { address: best.address, port } : undefined
     const isVisible = withRecord.length > 0 && withoutRecord.length === 0
     // A resolver queried too early caches the record's absence (RFC 2308). So query resolvers only if all name servers that
-    // answer have the record, or no name server gave a usable response.
+    // answer have the record, or only resolvers can show it.
     const isTime = causes && (isVisible || needsResolvers(seen))
     const isOwnZone = interception === 'inside'
     // In a network with its own zone of this name, resolvers on port 53 show only that zone. So query only resolvers over HTTPS.

@@ -14,8 +14,8 @@ const DIGESTS: Readonly<Record<number, string>> = { 1: 'sha1', 2: 'sha256', 4: '
 
 /**
  * Compares the DS records at the parent zone with the DNSKEY records of the zone, and checks whether the signatures of the zone's
- * SOA record have expired. Returns null if the state is unknown: no server of the parent zone is known, or a response is missing,
- * not authoritative, truncated, or without signatures.
+ * SOA record have expired. Returns null if the state is unknown: no server of the parent zone is known, or a response is missing
+ * or unusable.
  *
  * @param server an authoritative server of the zone
  */
@@ -48,7 +48,7 @@ export async function observeDnssec(
   const signatures = recordsOf(soa, 'RRSIG').filter(({ typeCovered }) => typeCovered === 'SOA')
   if (signatures.length === 0) return null
   const now = Math.floor(check.effects.clock.now() / 1000)
-  // One valid signature suffices, so use the latest expiration. `| 0` compares times as serial numbers modulo 2^32 (RFC 4034
+  // One unexpired signature suffices, so use the latest expiration. `| 0` compares times as serial numbers modulo 2^32 (RFC 4034
   // section 3.1.5).
   const latest = Math.max(...signatures.map(({ expiration }) => (expiration - now) | 0))
   return observed(latest < 0 ? 'expired' : 'ok', dnskey)

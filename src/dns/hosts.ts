@@ -1,4 +1,4 @@
-/** DNS providers by the names of their name servers, as each provider documents them. The first match is used. */
+/** Patterns for the host names of name servers, with their DNS providers. The first match is used. */
 const HOSTS: readonly (readonly [servers: RegExp, name: string])[] = [
   [/\.ns\.cloudflare\.com$/, 'Cloudflare'],
   [/\.awsdns-\d+\.(?:com|net|org|co\.uk)$/, 'Amazon Route 53'],
@@ -34,8 +34,8 @@ export function dnsProviderOf(nameservers: readonly string[]): string | null {
 }
 
 /**
- * Name servers of unused domains: parked for sale, or suspended by the registrar because the domain has expired or its contact
- * address isn't confirmed.
+ * Patterns for the name servers of unused domains: parked, or suspended by the registrar, for example because the domain has
+ * expired or its contact address isn't confirmed.
  */
 const UNUSED: readonly (readonly [servers: RegExp, use: 'parked' | 'suspended'])[] = [
   [/\.(?:above|afternic|bodis|cashparking|dan|internettraffic|parklogic|sedoparking)\.com$/, 'parked'],

@@ -8,13 +8,13 @@ import { type DnsMessage, findSoa, listNsHosts, type ResourceRecord } from './wi
 import { canQuery, countLabels, isWithin, listAncestors } from './wire/name.ts'
 import { isRegistry, registrableDomainOf } from './wire/registry.ts'
 
-/** A DNS check in progress: the record to find, and the resolvers, time limit and cache that all queries of the check share. */
+/** A DNS check in progress: the record to find, and what its queries need, such as resolvers, time limit and cache. */
 export interface DnsCheck {
   /** Checked name in A-labels (RFC 5890 section 2.3.2.1), lowercase. */
   readonly name: string
-  /** Expected TXT value, untruncated; null if none is expected. */
+  /** Expected TXT value; null if none is expected. */
   readonly expected: string | null
-  /** Resolvers of the check. Only the first three look up zones and hosts, since more of them would give the same answers. */
+  /** Resolvers of the check. Only the first three are queried about zones and hosts, since more would hardly know more. */
   readonly resolvers: readonly Resolver[]
   /** Port of authoritative servers: 53, or the port that the user set for private DNS. */
   readonly port: number
@@ -25,23 +25,26 @@ export interface DnsCheck {
 
 /** Maximum milliseconds for a query to a resolver, which might have to query other servers first. */
 const RESOLVER_MS = 2500
-/** Flags of a query to a resolver. Without the CD bit, broken DNSSEC would hide a zone (RFC 4035 section 3.2.2). */
+/**
+ * Flags of a query to a resolver about a zone or a host. Without the CD bit, broken DNSSEC would hide a zone (RFC 4035 section
+ * 3.2.2).
+ */
 const RECURSIVE = { recursionDesired: true, checkingDisabled: true } as const
 /** Maximum milliseconds for a query to a server on the way down to the zone. */
 const LEVEL_MS = 1500
-/** Maximum number of name servers queried for a zone. Working zones have fewer, but a hostile zone could have thousands. */
+/** Maximum number of a zone's name servers that are used. Working zones have fewer, but a hostile zone could have thousands. */
 export const MAX_SERVERS = 26
 
 /**
  * Finds the zone that holds a name, and the zone's name servers, from the top-level domain down.
  *
- * Resolvers give only the NS records of the top-level domain. From there on, authoritative servers are queried without recursion,
- * so that no resolver caches a negative answer (RFC 2308).
+ * Of all delegations, only the top-level domain's comes from resolvers. From there on, authoritative servers are queried without
+ * recursion, so that no resolver caches a negative answer (RFC 2308).
  *
  * If this fails, as in private DNS or in a network that blocks those servers, the search starts again further down, at NS records
  * from the resolvers: at each level down to the registered domain, at the root (which can deny the top-level domain), then at
  * each level above `name`. Below the registered domain, `name` itself isn't queried at resolvers, since it might not exist yet.
- * The registered domain's zone is cached for the other checks of a run.
+ * The registered domain's zone, if found, is cached for the other checks of a run.
  */
 export async function findZone(name: string, check: DnsCheck): Promise<ZoneLocation> {
   const domain = registrableDomainOf(name)
@@ -77,9 +80,9 @@ async function findFrom(levels: readonly string[], target: string, check: DnsChe
 }
 
 /**
- * Queries the resolvers for the NS records of one level; undefined if no resolver has any. A denial counts as no answer, because
- * some resolvers block every name or have their own root zone. Adds a text for each resolver to `replies`, such as `9.9.9.9: no
- * answer`.
+ * Queries the first three resolvers for the NS records of one level; undefined if no resolver has any, and none is an
+ * authoritative server. A denial counts as no answer, because some resolvers block every name or have their own root zone. Adds
+ * each resolver's reply to `replies`, such as `9.9.9.9: no answer`.
  */
 async function askResolvers(
   level: string,
@@ -95,13 +98,13 @@ async function askResolvers(
     if (reply.kind !== 'answer') return undefined
     const { message } = reply
     const delegation = readDelegation(message, level, port)
-    // A resolver with authority (AA) over a registered domain serves a zone of its own. Mark the delegation, because the public
-    // DNS might not have this zone.
+    // A resolver with authority (AA) over a zone that is no registry's serves a zone of its own. Mark the delegation, because the
+    // public DNS might not have this zone.
     const isResolverZone = message.aa && message.ra && !isRegistry(level)
     if (delegation !== undefined || resolver instanceof URL)
       return delegation && { ...delegation, isResolverZone }
-    // A resolver that doesn't offer recursion (RA) is an authoritative server, which the user chose for private DNS. So start the
-    // search at this server.
+    // Take a resolver that doesn't offer recursion (RA) for an authoritative server, which the user chose for private DNS. So
+    // start the search at this server.
     const isAuthoritative = !message.ra && message.rcode !== 'NXDOMAIN'
     return isAuthoritative ? singleServerZone('.', resolver) : undefined
   }
@@ -111,8 +114,8 @@ async function askResolvers(
 }
 
 /**
- * Follows referrals from the zone `start` down to the zone of `target`. If the servers of a zone on the way give no usable
- * response, returns that zone; undefined if it is a registry's, which can't hold the name.
+ * Follows referrals from the zone `start` down to the zone of `target`, or to a registry's denial. If the servers of a zone on
+ * the path give no usable response, returns that zone or, if it is a registry's, undefined: the name's zone is then further down.
  */
 async function followReferrals(target: string, start: FoundZone, check: DnsCheck) {
   let at = start
@@ -133,13 +136,13 @@ function extendPath(
   return { kind: 'found', ...delegation, parent, registry, path: [...path, delegation] }
 }
 
-/** A name server's response on the way to the target: a referral, or the end of the path in a zone of this server. */
+/** A name server's response on the path to the target: a referral or, in a zone of this server, the end of the path. */
 type PathReply = NonNullable<Awaited<ReturnType<typeof askServers>>>
 
 /**
- * Queries up to four servers of a zone for the SOA record of `target`, and returns the first response with a referral or
- * authoritative data; undefined if there is none. At a registry, a referral from any server is preferred: a denial might be older
- * than the domain, and data without a referral might come from an interceptor of one address family.
+ * Queries up to four addresses of a zone's servers for the SOA record of `target`, and returns the first response with a referral
+ * or authoritative data; undefined if there is none. At a registry, a referral from any server is preferred: a denial might be
+ * older than the domain, and data without a referral might come from an interceptor of one address family.
  */
 async function askServers(at: FoundZone, target: string, check: DnsCheck) {
   const { zone, registry } = at
@@ -150,8 +153,8 @@ async function askServers(at: FoundZone, target: string, check: DnsCheck) {
     if (message === undefined) return undefined
     const referral = readReferral(message, zone, target, check.port)
     const isEnd = message.aa && hasData(message) && isAnswer(message) && !isFromAbove(message, zone)
-    // A registry's server refers or denies. If it returns records, it also serves the domain's zone or is an interceptor, which
-    // `detectInterception` decides (null until then).
+    // A registry's server refers or denies. If it returns answer records, it also serves the domain's zone or is an interceptor;
+    // null leaves the decision to `detectInterception`.
     const verdict = message.answers.length > 0 ? null : isImplausible(message)
     if (isRegistry(zone) && zone !== '.') registry.push({ address: server.address, isImplausible: verdict })
     return referral !== undefined || isEnd ? { server, message, referral } : undefined
@@ -184,8 +187,7 @@ async function findFinalZone(at: FoundZone, reply: PathReply, target: string, ch
 }
 
 /**
- * Returns a delegation to one known server, with its address as host name, for a zone whose own NS records are missing or
- * unusable.
+ * Returns a delegation to one known server, with its address as host name, for a zone without usable NS records.
  */
 const singleServerZone = (zone: string, server: DnsServerAddress): Delegation => ({
   zone,
@@ -193,9 +195,9 @@ const singleServerZone = (zone: string, server: DnsServerAddress): Delegation =>
 })
 
 /**
- * Finds the SOA record of the zone that holds `target`: in the response or, if it has none of that zone (after a CNAME, the SOA
- * record is of the target's zone, RFC 6604 section 3), by queries for the names above, the nearest first. Undefined if there is
- * none between `target` and `zone`.
+ * Finds the SOA record of the zone that holds `target`: in the response or, if this lacks it or has a CNAME (then the SOA record
+ * is of the zone where the chain ends, RFC 6604 section 3), by queries for the names above, the nearest first. Undefined if none
+ * is found from `target` up to `zone`.
  */
 async function findZoneSoa({ server, message }: PathReply, target: string, zone: string, check: DnsCheck) {
   const levels = [target, ...listAncestors(target).toReversed()]
@@ -214,7 +216,7 @@ const hasData = (message: DnsMessage): boolean => findSoa(message) !== undefined
 const isAnswer = ({ rcode }: DnsMessage): boolean => rcode === 'NOERROR' || rcode === 'NXDOMAIN'
 
 /**
- * Whether a response is unlike an authoritative server's, so that it might come from an interceptor: an error, or recursion
+ * Whether a response is implausible for an authoritative server, so that it might be an interceptor's: an error, or recursion
  * offered (RA) without authoritative data (AA).
  */
 export function isImplausible(message: DnsMessage): boolean {
@@ -222,9 +224,8 @@ export function isImplausible(message: DnsMessage): boolean {
 }
 
 /**
- * Whether a response comes from a server of the zone. Data without the AA bit is accepted, because a few servers forget that bit;
- * but not if the server offers recursion (RA), like a resolver in the server's place, or speaks for a zone above. A referral
- * comes from a server without the zone.
+ * Whether a response comes from a server of the zone: it has the AA bit or, because a few servers forget that bit, data and no
+ * offer of recursion (RA), which a resolver would make. False for a referral, and for a negative answer from a zone above.
  */
 export function isFromZone(message: DnsMessage, zone: string): boolean {
   return (message.aa || (!message.ra && hasData(message))) && !isFromAbove(message, zone)
@@ -280,7 +281,7 @@ function alternateFamilies(servers: readonly DnsServerAddress[]): DnsServerAddre
 
 /**
  * Looks up the IPv4 and IPv6 addresses of a name server at the resolvers. Empty if the host certainly has no address. Undefined
- * if no resolver responds, or if all addresses are loopback or unspecified ones, which DNS filters give for blocked names.
+ * without a usable response, as when all addresses are loopback or unspecified ones, which DNS filters give for blocked names.
  */
 export function resolveHost(host: string, check: DnsCheck): Promise<readonly DnsServerAddress[] | undefined> {
   const { resolvers, port, cache } = check

@@ -19,8 +19,8 @@ export interface TxtLookup {
 
 /**
  * Looks up the complete TXT set of a name at the authoritative servers of its zone. The set is known if at least one server gave
- * a complete authoritative answer, and all such answers agree. Resolvers aren't queried for the set, because their caches might
- * be outdated.
+ * a complete authoritative answer without a CNAME, and all such answers agree. Resolvers aren't queried for the set, because
+ * their caches might be outdated.
  *
  * @throws CliError `usage`, exit 2, if the name isn't a domain name; the abort reason of `effects.signal`
  */
@@ -48,7 +48,7 @@ export async function lookUpTxt(
   if (!answers.every((answer) => haveSameValues(answer.values, first.values)))
     return unknown(`the name servers of ${zone} disagree`)
   const values = deduplicateValues(first.values)
-  // The zone's TTL is the highest one: a server with a lower TTL answers from a cache, which counts the TTL down.
+  // Take the highest TTL for the zone's: a server with a lower one may answer from a cache, which counts the TTL down.
   const ttl = values.length === 0 ? null : Math.max(...answers.map((answer) => answer.ttl ?? 0))
   return { ...result, set: { values, ttl } }
 }

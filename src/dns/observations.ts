@@ -10,11 +10,11 @@ import type { TxtValue } from './wire/txt-answer.ts'
  * - `match`: the expected value is at the name, or at the end of its CNAME chain; never if no value is expected
  * - `mismatch`: TXT records without the expected value; any TXT records if no value is expected
  * - `absent`, `nxdomain`: no TXT record, or no such name
- * - `alias`: a CNAME that doesn't lead to the expected value; any CNAME if no value is expected
- * - `refused`, `servfail`: a response without data. From a server that has the zone's SOA record: it fails for TXT queries only
- * - `lame`: a response that a server of the zone wouldn't send, such as a referral
- * - `timeout`, `unreachable`: no complete response, which proves nothing about the record
- * - `not_checked`: no query was sent (no route, the limit of queries reached, or a server known to be silent)
+ * - `alias`: a name server's CNAME that doesn't lead to the expected value; any CNAME if no value is expected
+ * - `refused`, `servfail`: an error. `refused` also: any other unusable response of a server that has the zone's SOA record
+ * - `lame`: an unusable response, such as a referral, of a server without the zone's SOA record; from a resolver, any other error
+ * - `timeout`, `unreachable`: no complete response, or (`timeout`) none about a CNAME's target; proves nothing about the record
+ * - `not_checked`: no query was sent (for example, no route, or the limit of queries reached), or the resolver doesn't resolve
  */
 export const OUTCOME_LABELS = {
   match: 'found',
@@ -35,20 +35,17 @@ export type TxtOutcome = keyof typeof OUTCOME_LABELS
 /** Result of the TXT query to one name server or resolver. */
 export interface TxtObservation {
   readonly outcome: TxtOutcome
-  /** TXT set at the name or, if the name has a CNAME, at the end of the chain. */
+  /** TXT set at the name or at the end of its CNAME chain. */
   readonly values: readonly TxtValue[]
-  /**
-   * TTL in seconds of the TXT set, or of the first CNAME without a TXT set; null without either. From a resolver: the time left
-   * in its cache.
-   */
+  /** TTL in seconds of the TXT set or of the first CNAME; null without either. From a resolver's cache: the time left. */
   readonly ttl: number | null
   /** Negative TTL in seconds (RFC 2308 section 5); null if there are TXT records, or no SOA record in the response. */
   readonly negativeTtl: number | null
-  /** Target of the CNAME at the name; null without a CNAME. */
+  /** Target of the CNAME at the name; null without a CNAME, or with TXT records beside it. */
   readonly alias: string | null
   /** Whether the response had the AA bit (RFC 1035 section 4.1.1). A resolver sets this bit for a zone that it serves itself. */
   readonly authoritative: boolean
-  /** Milliseconds from the query to the response or the timeout; null if no query was sent. */
+  /** Milliseconds from the query to the response or the failure; null if no query was sent. */
   readonly ms: number | null
 }
 
@@ -58,8 +55,8 @@ export interface ServerObservation extends TxtObservation {
   /** IP address. Null without one: the host has no address (outcome `unreachable`), or its lookup failed (`timeout`). */
   readonly address: string | null
   /**
-   * Whether the response is unlike an authoritative server's (an error, or recursion without authority) and might be an
-   * interceptor's; null without a response.
+   * Whether the response is implausible for an authoritative server (an error, recursion without authority, or an answer for the
+   * registry's zone too), so that it might be an interceptor's; null without a response.
    */
   readonly isImplausible: boolean | null
   /**
@@ -67,32 +64,35 @@ export interface ServerObservation extends TxtObservation {
    * registry's zone too.
    */
   readonly isResolver: boolean
-  /** SOA record of the zone from this server; null without an authoritative answer. */
+  /** SOA record of the zone from this server; null unless returned with the AA bit. */
   readonly soa: Soa | null
-  /** Hosts of the zone's NS set from this server; empty without an authoritative answer. */
+  /** Hosts of the zone's NS set from this server; empty without the AA bit, or if it answers for the registry's zone too. */
   readonly nsSet: readonly string[]
 }
 
 export interface ResolverObservation extends TxtObservation {
   readonly resolver: Resolver
-  /** Whether DNSSEC validation fails at the resolver: SERVFAIL, but data if checking is disabled (CD bit). */
+  /** Whether DNSSEC validation fails at the resolver: SERVFAIL, but an answer with the CD bit. False if untested. */
   readonly failsValidation: boolean
   /** Text of the extended DNS error (RFC 8914); null without one. */
   readonly explanation: string | null
   /**
-   * Records of the zone in the resolver's cache, to compare with those of the name servers; null if not queried. `texts`: hosts
-   * of the NS set or, if validation fails, the DS and DNSKEY records. `ttl`: the longest TTL left, in seconds.
+   * Records of the zone from the resolver, perhaps outdated in its cache; null if not queried. `texts`: hosts of the NS set
+   * or, if validation fails, the DS and DNSKEY records with the signatures over DNSKEY. `ttl`: their longest TTL, in seconds.
    */
   readonly cached: { readonly texts: readonly string[]; readonly ttl: number } | null
 }
 
 /** TXT records that one authoritative server has at names other than the checked name. */
 export interface TxtAtOtherNames {
-  /** Records at names where the expected record often ends up by mistake, without those that a wildcard generates. */
+  /**
+   * TXT records at names where the expected record often ends up by mistake. At names of the kinds `doubled` and `wrong`, records
+   * that a wildcard generates are left out.
+   */
   readonly misplaced: readonly MisplacedRecord[]
   /**
-   * TXT values of a wildcard that covers the checked name, which then has no records itself (RFC 4592). Empty if the wildcard has
-   * a CNAME, but no TXT records; null without a wildcard.
+   * TXT values of a wildcard that covers the checked name, which then has no records itself (RFC 4592). Empty if the response has
+   * only the wildcard's CNAME; null without such a wildcard.
    */
   readonly wildcard: readonly TxtValue[] | null
 }
@@ -105,7 +105,7 @@ export interface MisplacedRecord {
    * records, such as the parent or a wildcard. `wrong`: any other name.
    */
   readonly kind: 'doubled' | 'wrong' | 'used'
-  /** All TXT values there; at least one, not necessarily the expected value. */
+  /** All TXT values at `name`; at least one, not necessarily the expected value. */
   readonly values: readonly TxtValue[]
 }
 
@@ -113,18 +113,18 @@ export interface MisplacedRecord {
 export interface CnameChain {
   /** Targets in the order of the chain; at least one. */
   readonly targets: readonly string[]
-  /** Whether the end of the chain is known, even if no records exist there. False if its name servers couldn't be queried. */
+  /** Whether it is known which TXT records the chain leads to, even if to none. False, for example, if its servers are silent. */
   readonly isKnown: boolean
   /** Whether the checked name has TXT records beside the CNAME, which RFC 1034 section 3.6.2 forbids. Default: false. */
   readonly hasTxtBeside?: true
 }
 
 /**
- * State of a zone's DNSSEC records. Signatures aren't verified; only their expiration is checked.
+ * State of a zone's DNSSEC records. Signatures aren't verified, except for the expiration of those over the SOA record.
  *
- * - `unsigned`: no DS record
+ * - `unsigned`: no DS record of an algorithm that validators support
  * - `ok`: a DS record matches a key, and a signature of the SOA record hasn't expired
- * - `no_key`: a DS record, but no key
+ * - `no_key`: such a DS record, but no key
  * - `wrong_ds`: keys, but no DS record matches one
  * - `expired`: a DS record matches a key, but all signatures of the SOA record have expired
  */
@@ -139,7 +139,7 @@ export interface DnssecObservation {
   readonly keys: readonly string[]
 }
 
-/** A zone and its name servers, by NS records of the parent zone or of the zone itself. */
+/** A zone and its name servers, from NS records or, without usable ones, a single known server. */
 export interface Delegation {
   readonly zone: string
   /** Host names of the name servers, each with its addresses from glue records; an empty list without glue. */
@@ -148,7 +148,7 @@ export interface Delegation {
   readonly isResolverZone?: boolean
 }
 
-/** Zone that holds the checked name, and the path of the search to the zone. */
+/** Lowest zone that the search for the zone of a name has reached, and the path to it. */
 export interface FoundZone extends Delegation {
   readonly kind: 'found'
   /** Server of the parent zone that sent the referral to this zone; null if the zone was found without a referral. */
@@ -156,8 +156,8 @@ export interface FoundZone extends Delegation {
   /** Delegations from the zone where the search began down to this zone. */
   readonly path: readonly Delegation[]
   /**
-   * Responses from the registries' servers on the path. Registries work, so a suspect response is an interceptor's. `isImplausible`
-   * is null if the response had the domain's own records: it comes from a server of both zones, or from an interceptor.
+   * Servers of registries below the root that responded in the search. Such servers work, so an implausible response is an
+   * interceptor's. Null after a response with answer records: of a server of both zones, or of an interceptor.
    */
   readonly registry: { readonly address: string; readonly isImplausible: boolean | null }[]
 }
@@ -177,7 +177,7 @@ type ZoneNotFound = {
       /** Negative TTL in seconds of the denial; null without an SOA record. */
       readonly negativeTtl: number | null
     }
-  /** `replies`: one text for each resolver, such as `9.9.9.9: no answer`. */
+  /** `replies`: different replies of the queried resolvers, such as `9.9.9.9: no answer`. */
   | { readonly kind: 'lost'; readonly replies: readonly string[] }
 )
 
@@ -187,8 +187,9 @@ export type ZoneLocation = FoundZone | ZoneNotFound
 export interface Observations {
   /** Checked name in A-labels (RFC 5890 section 2.3.2.1), lowercase. */
   readonly name: string
-  /** Expected TXT value, untruncated; null if none is expected. */
+  /** Expected TXT value; null if none is expected. */
   readonly expected: string | null
+  /** Whether the expected value might be cut off: a user typed it, and no known claim has it. */
   readonly mayBeCut: boolean
   readonly location: ZoneLocation
   /** Name servers, one entry for each host and address. Empty unless the zone was found. */
@@ -196,8 +197,8 @@ export interface Observations {
   /** CNAME chain at the name; null unless a name server returned a CNAME. */
   readonly alias: CnameChain | null
   /**
-   * Whether the zone is, or might be, this network's own instead of the public one. False if the user configured private DNS (a
-   * port other than 53).
+   * Whether the zone is, or might be, this network's own instead of the public one. False unless `authoritative_port` is 53: with
+   * another port, the user means a private DNS.
    */
   readonly mayBeLocal: boolean
   /**
@@ -205,17 +206,17 @@ export interface Observations {
    * server gave a usable response.
    */
   readonly resolvers: readonly ResolverObservation[]
-  /** TXT records at other names; null if a name server has the expected record, or none gave a usable response. */
+  /** TXT records at other names; null if not searched, as when a name server has the expected record. */
   readonly otherNames: TxtAtOtherNames | null
   /** State of the zone's DNSSEC records; null if unknown. */
   readonly dnssec: DnssecObservation | null
   readonly isOverdue: boolean
-  /** Whether the check reached its limit of queries, so that some servers weren't queried. */
+  /** Whether the check reached its limit of queries, so that some queries weren't sent. */
   readonly limitReached: boolean
 }
 
 /**
- * Separates the name servers from an interceptor on this network, which answers in their place (such as a firewall that redirects
+ * Tells the name servers from an interceptor on this network, which answers in their place (such as a firewall that redirects
  * port 53). IPv4 and IPv6 are judged separately. A family is intercepted if all name servers that respond are recursive
  * resolvers, or if no response of the registries' servers is plausible; without responses of registries, if no name server's
  * response is.
@@ -228,8 +229,8 @@ export function detectInterception(seen: Pick<Observations, 'servers' | 'locatio
   const { servers, location, mayBeLocal } = seen
   const heard = servers.filter(({ isImplausible }) => isImplausible !== null)
   const registry = location.kind === 'found' ? location.registry : []
-  // The domain's own records from a registry's server (`isImplausible` null) are plausible only if a name server of the domain has
-  // the same address, and thus serves both zones. An interceptor gives these records at any address.
+  // Answer records from a registry's server (`isImplausible` null) are plausible only if a name server of the domain has the same
+  // address, and thus serves both zones. An interceptor gives these records at any address.
   const isSound = ({ isImplausible: bad, address }: Pick<ServerObservation, 'isImplausible' | 'address'>) =>
     bad === null ? heard.some((one) => one.address === address && one.host !== address) : !bad
   const isGenuine = (server: ServerObservation) => {
@@ -249,13 +250,14 @@ export function detectInterception(seen: Pick<Observations, 'servers' | 'locatio
 }
 
 /**
- * Whether the zone is, or might be, this network's own: all name servers have private addresses, a resolver serves the zone
- * itself, or servers lack the record and no registry's server responded to confirm that they are the public ones.
+ * Whether the zone is, or might be, this network's own: all name servers have private addresses, a resolver serves the zone (or
+ * one above) itself, or the servers that answer lack the record, and no registry's server responded to confirm that they are
+ * the public ones.
  */
 export function mayBeLocalZone({ zone, path, registry }: FoundZone, servers: readonly ServerObservation[]) {
   if (servers.length > 0 && servers.every(({ address }) => isPrivateAddress(address))) return true
-  // A registry's silence proves nothing below a private top-level domain, or if the search started at the root or at an
-  // authoritative server that the user chose as resolver.
+  // Only private addresses count below a private top-level domain, which no registry serves, and if the search started at the
+  // root or at an authoritative server that the user chose as resolver.
   if (path[0]?.zone === '.' || findPublicSuffix(zone) === undefined) return false
   const { withRecord, withoutRecord } = groupByOutcome(servers)
   const isUnproven = registry.length + withRecord.length === 0 && withoutRecord.length > 0
@@ -270,9 +272,9 @@ export function groupByOutcome(servers: readonly ServerObservation[]) {
     withRecord: of('match'),
     /** Servers of the zone that answer, but without the expected value. */
     withoutRecord: of('mismatch', 'absent', 'nxdomain', 'alias'),
-    /** Servers that don't serve the zone: no usable response, and no SOA record of the zone. */
+    /** Servers that don't serve the zone: an unusable response to the TXT query, and no SOA record of the zone. */
     lame: failed.filter(({ soa }) => soa === null),
-    /** Servers without a complete response, and servers of the zone that fail for TXT queries only. */
+    /** Servers without a complete response (also about a CNAME's target), and servers that fail for TXT queries only. */
     silent: [...of('timeout', 'unreachable'), ...failed.filter(({ soa }) => soa !== null)],
   }
 }

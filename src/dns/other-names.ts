@@ -5,13 +5,13 @@ import { getAnswer } from './wire/ask.ts'
 import { canQuery, isWithin } from './wire/name.ts'
 import { haveSameValues, readTxt } from './wire/txt-answer.ts'
 
-/** Maximum milliseconds for a query about one other name. */
+/** Maximum milliseconds for the query about one name. */
 const SERVER_MS = 2500
 
 /**
- * Lists names where records end up by mistake, the most likely first. Providers append the zone to the typed host: a full name
- * then doubles, a first label repeats, and an unsupported "@" becomes a label. Users choose `www`, a parent, or a label such as
- * `_dmarc`.
+ * Lists names where records end up by mistake, in the order in which findings prefer them. Many DNS providers append the zone to
+ * the typed host: a full name then doubles, a first label repeats, and an unsupported "@" becomes a label. Users choose `www`, a
+ * parent, or a label such as `_dmarc`.
  */
 function listCandidateNames(
   zone: string,
@@ -20,7 +20,7 @@ function listCandidateNames(
   const [first = ''] = name.split('.')
   const parent = name.slice(first.length + 1)
   const prefix = /^_*([a-z0-9_-]{1,40})=/i.exec(expected ?? '')?.[1]?.toLowerCase() ?? 'mailclaim'
-  // First the value's prefix as a label, then labels of other services, which users put before the name by habit.
+  // First the value's prefix as a label, then well-known labels, which users put before the name by habit.
   const labels = [`_${prefix}`, prefix, '_mailclaim', '_dmarc', '_vercel', '_acme-challenge']
   const candidates = [
     ['used', `*.${name}`],
@@ -33,7 +33,8 @@ function listCandidateNames(
     ['wrong', `@.${zone}`],
     ['wrong', name.replace(/(^|\.)_+/g, '$1')],
     ['wrong', `www.${name}`],
-    // The zone's parent between name and zone, as in `sub.com.example.com`, from forms that want a trailing dot.
+    // The zone's parent repeated before the zone, as in `sub.com.example.com` for `sub.example.com`, from forms that want a
+    // trailing dot.
     ['wrong', `${name.slice(0, -zone.length)}${zone.slice(zone.indexOf('.') + 1)}.${zone}`],
     ...labels.flatMap((label) => [name, zone].map((owner) => ['wrong', `${label}.${owner}`] as const)),
     ['used', parent],
@@ -46,7 +47,7 @@ function listCandidateNames(
 /**
  * Looks for TXT records at other names, and for a wildcard that covers the name, at one authoritative server. A wildcard doesn't
  * reach below a name that exists (RFC 4592 section 3.3.1). So if a random label below the name gets the wildcard's answer, the
- * name doesn't exist and is covered itself.
+ * name doesn't exist, and the wildcard covers it as well.
  */
 export async function findTxtAtOtherNames(server: DnsServerAddress, zone: string, check: DnsCheck) {
   const { name } = check
@@ -73,7 +74,8 @@ export async function findTxtAtOtherNames(server: DnsServerAddress, zone: string
     below !== undefined &&
     below.aliases[0] === beside?.aliases[0] &&
     haveSameValues(below.values, values)
-  // A wildcard gives its values at every name that doesn't exist, so a name with exactly these values has no misplaced record.
+  // A wildcard gives its values at all nonexistent names that it covers, so a `doubled` or `wrong` name with exactly these values
+  // counts as nonexistent.
   const isWildcards = (one: (typeof found)[number]) =>
     one.kind !== 'used' &&
     [beside, below, above].some((wild) => wild !== undefined && haveSameValues(one.values, wild.values))

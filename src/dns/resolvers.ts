@@ -6,12 +6,13 @@ import type { Resolver } from './wire/address.ts'
 import { getAnswer, sendQuery } from './wire/ask.ts'
 import { type DnsMessage, listNsHosts } from './wire/message.ts'
 
-/** Maximum milliseconds for a resolver, which queries servers from the root down if its cache is empty. */
+/** Maximum milliseconds for the TXT queries to a resolver, which queries servers from the root down if its cache is empty. */
 const RESOLVER_MS = 5000
 
 /**
  * Queries a resolver for the TXT set of the name. If the resolver lacks the record although the name servers have it, also
- * queries its cached records of the zone: the NS set or, if DNSSEC validation fails, DS and DNSKEY.
+ * queries it for records of the zone that its cache might have from before: the NS set or, if DNSSEC validation fails, DS and
+ * DNSKEY.
  *
  * @param zone zone of the name; undefined unless the name servers have the record, because their records are the ones to compare
  *   with
@@ -54,7 +55,7 @@ export async function observeResolver(
   if (first.outcome !== 'servfail') return first
   const { outcome: unchecked } = await observe(true)
   if (!isConclusive(unchecked)) return first
-  // SERVFAIL might also come from a slow name server. So query once more, and use that response if it succeeds.
+  // SERVFAIL might also come from a slow name server. So query once more, and use the second result unless it is SERVFAIL too.
   const again = await observe(false)
   if (again.outcome !== 'servfail') return again
   return { ...again, failsValidation: true, cached: await queryCached(['DS', 'DNSKEY'], serializeDsAndKeys) }

@@ -42,10 +42,7 @@ type ZoneState = Observations &
     readonly holder: string | null
   }
 
-/**
- * Derives the report from the observations of a check. Findings are sorted by the verdict that they cause, `fix` first; with the
- * same verdict, causes come before their consequences.
- */
+/** Derives the report from the observations of a check. Findings are sorted by the verdict that they cause, `fix` first. */
 export function diagnose(observations: Observations): CheckReport {
   const { name, expected, location, servers, resolvers } = observations
   const isUnseen = ({ code }: Finding) => needsResolvers(observations) && NO_REPLY.includes(code)
@@ -74,7 +71,7 @@ export function diagnose(observations: Observations): CheckReport {
   }
 }
 
-/** Minimum of `retry_after_seconds`: with 0, a script that waits for this time would check in a loop without a pause. */
+/** Minimum of a wait that a finding names: with 0 seconds, a script that waits so long would check in a loop without a pause. */
 const MIN_WAIT_SECONDS = 1
 /**
  * Maximum of `retry_after_seconds`: a longer TTL is most likely a mistake, and many caches limit TTLs (RFC 2308 section 5, RFC
@@ -91,8 +88,8 @@ const secondsToWait = (...known: readonly (number | null)[]): number =>
   Math.min(MAX_WAIT_SECONDS, Math.max(MIN_WAIT_SECONDS, ...known.map((one) => one ?? USUAL_WAIT_SECONDS)))
 
 /**
- * Returns `retry_after_seconds` of the report: the longest wait that a finding names. If no finding names one, but the record
- * needs a fix: the seconds for which caches may keep the present state after the fix. Null if unknown, or if no value is
+ * Returns `retry_after_seconds` of the report: the longest wait that a finding names. If no finding names one, but the verdict is
+ * `fix`: the seconds for which caches may keep the present state after the fix. Null if neither is known, or if no value is
  * expected.
  */
 function retryAfterSeconds(
@@ -109,12 +106,12 @@ function retryAfterSeconds(
   return ttl === null ? null : Math.min(MAX_WAIT_SECONDS, ttl)
 }
 
-/** Codes of the findings which say that no name server gave a usable response, so that only resolvers can show the record. */
+/** Codes of findings that leave open what the name servers have, so that only resolvers can show the record. */
 const NO_REPLY: readonly FindingCode[] = ['nameserver_unreachable', 'resolver_unreachable', 'dns_intercepted']
 
 /**
- * Whether no name server gave a usable response, so that only resolvers can show the record. Always false if a name server
- * returned a CNAME, which is usable even if the end of its chain is unknown.
+ * Whether only resolvers can show the record, because the name servers weren't found, are intercepted, or don't answer TXT
+ * queries. False if a name server returned a CNAME, which is usable even if the end of its chain is unknown.
  */
 export function needsResolvers(observations: Observations): boolean {
   const [first] = diagnoseServers(observations)
@@ -125,7 +122,7 @@ export function needsResolvers(observations: Observations): boolean {
  * Derives findings from the resolvers' responses. A value at a resolver proves that it is in DNS, but its absence there proves
  * nothing, because a cache might hold an old negative answer.
  *
- * @param unseen the finding that no name server gave a usable response; kept unless a resolver has the expected value
+ * @param unseen finding why the name servers don't show the record; returned too, unless a resolver has the expected value
  */
 function diagnoseResolvers(observations: Observations, unseen: Finding): Finding[] {
   const { name, expected, location } = observations
@@ -146,7 +143,10 @@ function diagnoseResolvers(observations: Observations, unseen: Finding): Finding
   return [createValueFinding({ ...observations, zone }, best, facts), unseen]
 }
 
-/** Derives findings from the name servers' responses or, without responses, from the cause of that. */
+/**
+ * Derives all findings but those of `diagnoseResolvers`. If the zone wasn't found, or the responses are an interceptor's, that is
+ * the only finding.
+ */
 function diagnoseServers(observations: Observations): Finding[] {
   const { name, location, limitReached } = observations
   if (location.kind === 'no_domain')
@@ -173,7 +173,7 @@ function diagnoseServers(observations: Observations): Finding[] {
  */
 function findCauses(state: ZoneState): Finding[] {
   const { withRecord, withoutRecord } = state
-  // A resolver that has cached the CNAME never sees the TXT record beside it, so report the CNAME even if all name servers have
+  // A resolver that has cached the CNAME doesn't see the TXT record beside it, so report the CNAME even if all name servers have
   // the expected value.
   if (state.expected !== null && state.alias?.hasTxtBeside) return findCname(state) ?? []
   if (withoutRecord.length === 0) return []
@@ -195,8 +195,8 @@ const valuesOf = (seen: readonly TxtObservation[]) => deduplicateValues(seen.fla
 type WithZone = Observations & { readonly zone: string | null }
 
 /**
- * Returns facts about the place where the record belongs, in the terms of a DNS provider's form. They include the zone's name
- * servers, because users often add the record at a provider that doesn't host the zone.
+ * Returns the facts that a user needs to add the record: zone, DNS provider, host within the zone, value, and as `in_charge` the
+ * zone's name servers, because users often add the record at a provider that doesn't host the zone.
  */
 function recordFacts({ name, zone, expected, servers }: WithZone) {
   const hosts = servers.map(({ host }) => host)
@@ -226,7 +226,7 @@ function findCname(state: ZoneState): Finding[] | undefined {
   return [createFinding('cname_at_name', { ...recordFacts(state), target, reason, chain: alias.targets })]
 }
 
-/** Whether a CNAME target is a TXT value, entered with the wrong record type: no host name has an equals sign. */
+/** Whether a CNAME target is a TXT value that was entered with the wrong record type: no host name has an equals sign. */
 const isValueTarget = (target: string): boolean => target.includes('=')
 
 /** Finds the expected value, or a faulty copy of it, at another name. */
@@ -236,7 +236,7 @@ function findMisplaced(state: ZoneState): Finding[] | undefined {
   const isFaulty = ({ values }: MisplacedRecord) => explainMismatch(expected ?? '', values, state.mayBeCut)
   const place =
     places.find(({ values }) => hasText(values, expected)) ??
-    // Look for faulty copies at wrong names only: names in use, such as the parent, have similar values of other services.
+    // Ignore faulty copies at names of the kind `used`, such as the parent: similar values there are of other services.
     places.find((one) => one.kind !== 'used' && isFaulty(one) !== undefined)
   return place && explainMisplaced(state, place)
 }
@@ -299,13 +299,13 @@ function findSuspicions(state: ZoneState): Finding[] {
 const prefixOf = (value: string): string => value.slice(0, value.indexOf('=') + 1)
 
 /**
- * Explains why only some name servers have the record. Either the others serve another zone of the same name, or a damaged copy
- * (same SOA serial, faulty value), or the zone transfer to them takes time.
+ * Explains why only some name servers have the record. The others serve another zone of the same name, or have a damaged copy
+ * (same SOA serial, faulty value); otherwise, the zone transfer to them might take time.
  */
 function findDisagreement(state: ZoneState): Finding {
   const { name, zone, parent, holder, withRecord, withoutRecord } = state
-  // Whether the delegation, or the NS set of `others`, has none of the servers `some`: then these serve another zone of the same
-  // name, and waiting doesn't help.
+  // Whether the delegation, or the NS set of `others`, has none of the servers `some`: then the two serve different zones of the
+  // same name, and waiting doesn't help.
   const areLeftOut = (some: readonly ServerObservation[], others: readonly ServerObservation[]) =>
     [parent, others.flatMap(({ nsSet }) => nsSet)].some(
       (hosts) => hosts.length > 0 && some.every(({ host }) => !hosts.includes(host)),
@@ -348,7 +348,7 @@ function findBrokenDnssec(state: ZoneState): Finding[] {
   return [createFinding('dnssec_bogus', { ...facts, ...of, ...resolverFacts(rejecting) })]
 }
 
-/** Whether the zone's DS records, keys and signature dates are in order, or couldn't be checked. */
+/** Whether no fault of the zone's DNSSEC records is known: the zone is in order, unsigned, or couldn't be checked. */
 const isDnssecSound = ({ dnssec }: ZoneState): boolean =>
   ['ok', 'unsigned', undefined].includes(dnssec?.state)
 
@@ -412,15 +412,15 @@ const resolverFacts = (some: readonly ResolverObservation[]): Evidence => ({
  */
 function findStaleResolvers(state: ZoneState): Finding[] {
   if (state.expected === null || state.alias?.hasTxtBeside) return []
-  const kept = (one: ResolverObservation) => staleSeconds(one, state)
+  const left = (one: ResolverObservation) => staleSeconds(one, state)
   // A resolver's silence proves nothing, so leave it out. Failed validation is left out below if `dnssec_bogus` reports it
   // already.
   const lacking = state.resolvers.filter(
     (one) => !['match', 'timeout', 'unreachable', 'not_checked'].includes(one.outcome),
   )
-  const caches = lacking.filter((one) => kept(one) !== null && (isDnssecSound(state) || !one.failsValidation))
-  const others = lacking.filter((one) => kept(one) === null && !one.failsValidation)
-  const seconds = secondsToWait(...caches.map(kept))
+  const caches = lacking.filter((one) => left(one) !== null && (isDnssecSound(state) || !one.failsValidation))
+  const others = lacking.filter((one) => left(one) === null && !one.failsValidation)
+  const seconds = secondsToWait(...caches.map(left))
   return [
     ...(caches.length === 0 ? [] : [createFinding('cached', { ...resolverFacts(caches), seconds })]),
     ...(others.length === 0 ? [] : [createFinding('resolver_differs', resolverFacts(others))]),

@@ -11,14 +11,14 @@ import { hasText, MAX_CNAMES, readTxt, type TxtAnswer, type TxtValue } from './w
 /** Maximum milliseconds for a query to one name server. */
 const SERVER_MS = 4000
 /**
- * Maximum number of addresses queried. Each costs three queries (TXT, SOA, NS), and more servers of a zone add no information.
+ * Maximum number of addresses queried. Each costs at least three queries (TXT, SOA, NS), and more servers hardly tell more.
  */
 const MAX_ADDRESSES = 24
 
 /**
- * Queries every address of every name server once for the TXT set. Hosts come from the delegation, and from the NS sets that the
- * servers return. CNAMEs are followed at the authoritative servers of their targets, because a resolver could cache that a target
- * doesn't exist yet.
+ * Queries each address of the name servers once for the TXT set, up to `MAX_ADDRESSES`. Hosts come from the delegation, and from
+ * the NS sets that the servers return. CNAMEs are followed at the authoritative servers of their targets, because a resolver
+ * could cache that a target doesn't exist yet.
  */
 export async function observeNameServers(location: FoundZone, check: DnsCheck) {
   const { expected } = check
@@ -72,7 +72,7 @@ export async function observeNameServers(location: FoundZone, check: DnsCheck) {
 }
 
 /**
- * Returns the addresses of a name server, from glue or by the resolvers; empty if it certainly has none, undefined if unknown.
+ * Returns the addresses of a name server, from glue or from resolvers; empty if it certainly has none, undefined if unknown.
  */
 async function findHostAddresses(host: string, { zone, hosts, parent }: FoundZone, check: DnsCheck) {
   const glue = hosts.get(host) ?? []
@@ -103,8 +103,8 @@ const NOT_ASKED: ServerReply = {
 
 /**
  * Queries one server for the TXT set of the name and, if it responds, for the SOA record and NS set of the zone. A server that
- * lacks the value, and whose NS set has no host of the delegation, has an old copy of the zone or is an interceptor with a zone
- * of that name. So it is also queried for the registry's zone, which only an interceptor answers.
+ * lacks the value, and whose NS set has no host of the delegation, might be an interceptor with its own zone of that name. So it
+ * is also queried for the registry's zone, which a server that is only authoritative doesn't answer.
  */
 async function askServer(server: DnsServerAddress, { zone, hosts }: FoundZone, check: DnsCheck) {
   const { name, expected, cache, effects } = check
@@ -138,8 +138,9 @@ async function askServer(server: DnsServerAddress, { zone, hosts }: FoundZone, c
 }
 
 /**
- * Whether a server of the zone also answers a recursive query for the registry above: authoritative servers refuse or refer (RFC
- * 1034 section 4.3.2). Always false on a port other than 53, because networks intercept only port 53.
+ * Whether a server answers a recursive query for the SOA record of the registry above `zone` as a resolver does (with RA, or
+ * without AA): authoritative servers refuse or refer (RFC 1034 section 4.3.2). Always false on a port other than 53, because
+ * networks intercept only port 53.
  */
 async function answersForRegistry(server: DnsServerAddress, zone: string, check: DnsCheck): Promise<boolean> {
   if (server.port !== DNS_PORT) return false
@@ -177,8 +178,8 @@ function outcomeOf(rcode: string, values: readonly TxtValue[], expected: string 
 type CnameEnd = CnameChain & Pick<TxtAnswer, 'values' | 'ttl'>
 
 /**
- * Finds the end of a CNAME chain: in the server's own response if all targets are in its zone, otherwise at the name servers of
- * the targets.
+ * Finds the end of a CNAME chain: in the server's own response if all targets are in its zone and it has TXT records or a
+ * negative answer, otherwise at the name servers of the targets.
  */
 async function findCnameEnd(zone: string, txt: TxtAnswer, answer: TxtObservation, check: DnsCheck) {
   const { aliases, values, ttl } = txt
@@ -200,7 +201,7 @@ async function followCnames(visited: readonly string[], check: DnsCheck): Promis
   const targets = visited.slice(1)
   const target = targets.at(-1) ?? ''
   const nothing = (isKnown: boolean): CnameEnd => ({ targets, isKnown, values: [], ttl: null })
-  // Don't follow a chain that is too long, or a target that is no host name: a single label is a TXT value that was entered as a
+  // Don't follow a chain that is too long, or a target that is no host name: a single label is probably a TXT value, entered as a
   // CNAME target.
   if (targets.length > MAX_CNAMES || !canQuery(target) || !target.includes('.')) return nothing(true)
   const location = await findZone(target, check)

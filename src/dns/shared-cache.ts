@@ -4,13 +4,13 @@ import type { Clock, DnsServerAddress } from '../context.ts'
 const CACHED_MS = 5 * 60 * 1000
 /**
  * Maximum number of cached results; a new one replaces the oldest. Without this limit, a run over thousands of domains, each in
- * its own zone, would fill the memory.
+ * its own zone, would use more and more memory.
  */
 const MAX_CACHED = 1000
 /** Number of unanswered queries in a row after which a server isn't queried for five minutes. */
 const SILENT_AFTER = 3
 
-/** Cache that the checks of a run share: zones, addresses of name servers, and which servers are silent. */
+/** Cache that the checks of a run share: zones, addresses of name servers, and which servers are silent, but no TXT records. */
 export type CheckCache = ReturnType<typeof createCheckCache>
 
 export function createCheckCache(clock: Pick<Clock, 'monotonic'>) {
@@ -22,8 +22,8 @@ export function createCheckCache(clock: Pick<Clock, 'monotonic'>) {
      * Returns the cached result for `key`, finished or still running, if its `load` began at most five minutes ago; otherwise
      * calls `load`.
      *
-     * @param isCacheable whether to cache a result; a failure isn't, since it might be over at the next attempt. Errors of `load` are
-     *   never cached
+     * @param isCacheable whether to keep a finished result: false for a failure, which might be over at the next attempt. If
+     *   `load` rejects, nothing is kept
      */
     memoize<T>(key: string, load: () => Promise<T>, isCacheable: (result: T) => boolean): Promise<T> {
       const known = results.get(key)

@@ -20,10 +20,10 @@ export interface CheckAttempt {
 
 /**
  * Checks repeatedly until the record is ready or the deadline has passed. Yields each report, and returns the last one. Between
- * two checks, polls one name server that lacks the record; if its answer changes, the next check follows at once.
+ * two checks, polls the first name server that lacks the record; if its TXT values change, the next check follows at once.
  *
  * @param request `deadline` limits the wait, including the first check
- * @param runLimited runs a check when a run over many domains allows it; by default at once
+ * @param runLimited runs a check once few enough checks of other domains are running; by default at once
  * @throws what `checkDns` throws, and what `runLimited` throws
  */
 export async function* waitForRecord(
@@ -32,8 +32,8 @@ export async function* waitForRecord(
   runLimited: <T>(work: () => Promise<T>) => Promise<T> = (work) => work(),
 ): AsyncGenerator<CheckAttempt, CheckReport, void> {
   const { clock } = effects
-  // Set while only the caches of resolvers lack the record. `since`: time of the first such check (monotonic clock). `longestMs`:
-  // longest TTL that checks have reported since then.
+  // Set while checks have the finding `cached`. `since`: time of the first such check (monotonic clock). `longestMs`: longest
+  // wait that these checks have reported.
   let caches: { readonly since: number; readonly longestMs: number } | undefined
   for (let checks = 1; ; checks += 1) {
     const report = await runLimited(() => {
@@ -68,7 +68,10 @@ async function pause(ms: number, hasChanged: () => Promise<boolean>, effects: Dn
   await clock.sleep(Math.max(0, remainingMs()), signal)
 }
 
-/** Whether a name server that lacked the record in the report has other TXT values now. False if no such server responds. */
+/**
+ * Whether the TXT values of the first name server that lacked the record in the report have changed. False without such a server
+ * or without its response.
+ */
 async function hasChanged({ name, nameservers }: CheckReport, request: WaitRequest, effects: DnsEffects) {
   const lacking = nameservers.find(({ outcome }) => ['absent', 'mismatch', 'nxdomain'].includes(outcome))
   if (lacking === undefined || lacking.address === null) return false
