@@ -18,13 +18,13 @@ const SIGTERM_GRACE_MS = 5000
 const OUTPUT_GRACE_MS = 500
 /** Milliseconds between checks for the end of the process group. */
 const GROUP_POLL_MS = 50
-/** Maximum length of a line in UTF-16 units; a longer line is passed on in pieces, so that memory stays bounded. */
+/** Length of an unfinished line in UTF-16 units above which it is passed on in pieces, so that memory stays bounded. */
 const MAX_LINE = 8192
 
 /**
- * Runs a command in the shell until it ends, without stdin, in a new process group. Lines of stdout and stderr are passed on as
- * they arrive. On timeout or abort, the complete group gets SIGTERM and five seconds later SIGKILL; Windows has no signals, so the
- * process tree is killed at once.
+ * Runs a command in the shell until it ends, without stdin. Lines of stdout and stderr are passed on as they arrive. On timeout or
+ * abort, the command's process group gets SIGTERM and five seconds later SIGKILL; Windows has no signals, so the process tree is
+ * killed at once.
  *
  * @throws the reason of `signal` if it aborts, after the command has ended
  */
@@ -35,7 +35,7 @@ export async function runInShell(
   signal?.throwIfAborted()
   const isWindows = platform === 'win32'
   let child: ChildProcess | undefined
-  /** Sends a signal to the process group, or with 0, only tests for its existence. @returns whether the group existed */
+  /** Sends a signal to the process group (on Windows, the shell); 0 only tests for its existence. @returns whether it existed */
   const kill = (name: NodeJS.Signals | 0): boolean => {
     if (child?.pid === undefined) return false
     try {
@@ -82,7 +82,7 @@ export async function runInShell(
     const output = Promise.all([child.stdout, child.stderr].map((stream) => passLines(stream, onLine)))
     const [code, killedBy] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null]
     await treeEnded
-    // The shell has exited, but child processes may still be in its group: after a timeout or abort, wait for their end.
+    // The shell has exited, but child processes may still be in its group: after a timeout or abort, wait for their end or SIGKILL.
     while ((signal?.aborted || timedOut) && !isKilled && kill(0)) await sleep(GROUP_POLL_MS)
     await Promise.race([output, sleep(OUTPUT_GRACE_MS, undefined, { ref: false })])
     signal?.throwIfAborted()
@@ -100,8 +100,8 @@ export async function runInShell(
 }
 
 /**
- * Opens an address with the first command of `BROWSER` that starts; without `BROWSER`, with the system's browser. The address is
- * passed as the last argument, even if the command has `%s` elsewhere, and never through a shell. Rejects if no command starts.
+ * Opens an address with the system's browser, or with the first command of `BROWSER` that exits with 0. The address is passed as
+ * the last argument, even if the command has `%s` elsewhere. Rejects if no command starts or, with `BROWSER`, if all fail.
  */
 export async function openBrowser(url: string, commands?: string): Promise<void> {
   const { default: open } = await import('open')
@@ -136,7 +136,7 @@ async function passLines(stream: Readable | null, onLine: (line: string) => Prom
     }
   } catch {
     // Reading throws if `runInShell` has destroyed the stream, because a background process kept the pipe open. Pass on the text
-    // read so far.
+    // read so far. An error of `onLine` also ends the reading.
   }
   const last = rest + decoder.end()
   if (last !== '') await onLine(last)

@@ -21,7 +21,7 @@ export async function run(argv: readonly string[], context: Context): Promise<Ex
       return await printCompletions(argv.slice(1), context)
     }
     const code = await runCommandLine(argv, context)
-    // If a signal arrived but the command succeeded, as in shielded work (a token refresh), still exit with the signal's code:
+    // If a signal arrived but the command succeeded, as in shielded work (a token refresh), exit with the signal's code:
     // otherwise a loop in a shell script would continue after Ctrl-C.
     return code === Exit.done && signal.aborted ? await printError(signal.reason, argv, context) : code
   } catch (error) {

@@ -1,8 +1,9 @@
 import type { Readable } from 'node:stream'
 
 /**
- * All effects of the program (environment, directories, streams, clock, network, keychain, signals) as one plain object. `main.ts`
- * builds the real `Context`; tests pass a fake `Context` to a command, so that no module has to be mocked.
+ * The program's surroundings (environment, directories, streams, clock, network, keychain, signals) as one plain object. `main.ts`
+ * builds the real `Context`; tests pass a fake `Context` to a command, so that no module has to be mocked. Files aren't faked:
+ * commands read and write them below `directories`.
  */
 export interface Context {
   readonly installation: Installation
@@ -47,9 +48,9 @@ export interface Directories {
   readonly state: string
 }
 
-/** Values of the environment variables that mailclaim reads, taken once by `main.ts`. An empty variable is treated as unset. */
+/** Values of environment variables, read once by `main.ts`. An empty variable counts as unset. */
 export interface Environment {
-  /** Values of `MAILCLAIM_…` variables by setting: `profile`, and each key of the settings table, such as `base_url`. */
+  /** Values of the `MAILCLAIM_…` variables of settings, by key of `ALL_SETTINGS`, such as `base_url` or `no_input`. */
   readonly settings: Readonly<Record<string, string>>
   readonly apiKey?: string
   /** Whether `MAILCLAIM_API_KEY` is set but empty, as where a CI job has no access to a secret. */
@@ -69,31 +70,31 @@ export interface Environment {
   /** `BROWSER`: commands separated by colons (semicolons on Windows), tried in order. */
   readonly browser?: string
   readonly httpsProxy?: string
-  /** Whether `NODE_TLS_REJECT_UNAUTHORIZED=0` turns certificate checks off, so that any server could get the credential. */
+  /** Whether `NODE_TLS_REJECT_UNAUTHORIZED=0` turns certificate checks off, so that another server could pose as the service. */
   readonly tlsUnchecked?: true
   readonly noProxy?: string
 }
 
 export interface Input {
   readonly isTTY: boolean
-  /** Source of answers to prompts, and of secrets read from a pipe. */
+  /** Source of answers to prompts, and of secrets and lists read from a pipe. */
   readonly stream: Readable
 }
 
 export interface Output {
   readonly isTTY: boolean
-  /** Width of the terminal in columns, measured at each access because windows change; undefined without a terminal. */
+  /** Width of the terminal in columns, measured at each access because windows change; undefined without a known width. */
   readonly columns: number | undefined
   /**
-   * Writes text and resolves when the stream accepts the next write (backpressure). A closed standard output (EPIPE) rejects
-   * with `OutputClosedError`, which ends the program quietly; standard error never rejects.
+   * Writes text and resolves when the text has been passed on, so that callers wait for a slow reader (backpressure). A closed
+   * standard output (EPIPE) rejects with `OutputClosedError`, other failures with `output_failed`; standard error never rejects.
    */
   write(text: string): Promise<void>
 }
 
 /**
- * Error of a write to a standard output that its reader has closed, as in `mailclaim … | head -1`. Not a failure, so the program
- * ends without a message.
+ * Error of a write to a standard output that its reader has closed, as in `mailclaim … | head -1`. Not a failure: unless the
+ * command continues without output (`ignoreClosedStdout`), it ends without a message.
  */
 export class OutputClosedError extends Error {
   override readonly name = 'OutputClosedError'
@@ -163,14 +164,14 @@ export interface HttpResponse {
 export interface HttpTransport {
   /** Performs one HTTP exchange, without redirects and retries. Rejects with a `TransportError` only. */
   send(request: HttpRequest): Promise<HttpResponse>
-  /** Aborts exchanges in progress and closes all connections, so that the process can exit. Nothing is sent afterward. */
+  /** Aborts exchanges in progress and closes all connections, so that the process can exit. */
   close(): Promise<void>
 }
 
 /**
- * Error of an HTTP exchange that got no response. `sent` says whether a byte of the request can have left this machine: `no` if the
- * failure came before the connection was established (loading the HTTP client, lookup, connecting, proxy, TLS) or in `beforeSend`;
- * `maybe` for later failures, after which the service may have acted on the request.
+ * Error of an HTTP exchange without a complete response. `sent` says whether a byte of the request can have left this machine:
+ * `no` if the failure came before the connection was established (loading the HTTP client, lookup, connecting, proxy, TLS) or in
+ * `beforeSend`; `maybe` for later failures, after which the service may have acted on the request.
  */
 export class TransportError extends Error {
   override readonly name = 'TransportError'
@@ -227,9 +228,9 @@ export interface DnsNetwork {
 }
 
 /**
- * Error of a DNS exchange that got no accepted response. `timeout`: silence; `unreachable`: a closed port or another network error;
- * `not_checked`: nothing was sent (no IPv6, a firewall on this machine, query or time limit reached), so the server's state is
- * unknown.
+ * Error of a DNS exchange that got no accepted response. `timeout`: silence, or an abort; `unreachable`: a closed port or another
+ * network error; `not_checked`: nothing was sent (no IPv6, a firewall on this machine, query or time limit reached), so the
+ * server's state is unknown.
  */
 export class DnsTransportError extends Error {
   override readonly name = 'DnsTransportError'
@@ -247,7 +248,7 @@ export interface ShellCommand {
   readonly variables: Readonly<Record<string, string>>
   /** Time limit in milliseconds, after which the command and its child processes are killed. */
   readonly timeoutMs: number
-  /** Receives each line of output unsanitized and without its line break. No further output is read until the promise resolves. */
+  /** Receives each line of output unsanitized, without its line break. Reading that stream pauses until the promise resolves. */
   readonly onLine: (line: string) => Promise<void>
   readonly signal?: AbortSignal
 }
@@ -294,7 +295,7 @@ export type KeychainResult =
   | { readonly ok: true; readonly value: string | boolean | null }
   | {
       readonly ok: false
-      /** `no_addon`: none for this platform; `no_module`: the addon doesn't load; `no_keychain`: no Secret Service on D-Bus. */
+      /** `no_addon`: no keytar for this platform; `no_module`: keytar doesn't load; `no_keychain`: no Secret Service on D-Bus. */
       readonly reason: 'no_addon' | 'no_module' | 'no_keychain' | 'locked' | 'timeout' | 'refused' | 'crashed'
       readonly detail: string
     }
@@ -306,7 +307,7 @@ export interface Interrupts {
    * Runs work that must not be interrupted, such as sending a refresh token and storing its successor. A signal that arrives
    * during the work aborts `signal` only when all shielded work has settled.
    *
-   * @param onSignal called with a signal whose effect is delayed
+   * @param onSignal called with the first signal that arrives during the work
    */
   shield<T>(work: () => Promise<T>, onSignal?: (signal: NodeJS.Signals) => void): Promise<T>
 }

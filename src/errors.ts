@@ -17,8 +17,9 @@ export const Exit = {
 export type ExitCode = (typeof Exit)[keyof typeof Exit]
 
 /**
- * Every error by its code: the group of commands that can end with it, its exit code, and its meaning in the documentation. An error
- * with a null exit code, such as `domains_failed`, takes the exit code of the worst failure that it sums up.
+ * Every code of an error, or of a warning in events: the group of commands that can end with the code, the exit code, and the
+ * meaning in the documentation. An error whose exit code is null here, such as `domains_failed`, takes the exit code of the worst
+ * failure that it sums up.
  */
 export const ERRORS = {
   bug: ['every', 1, 'a bug'],
@@ -93,12 +94,12 @@ export const ERRORS = {
 } as const satisfies Readonly<Record<string, readonly [group: string, ExitCode | null, meaning: string]>>
 
 export type ErrorCode = keyof typeof ERRORS
-/** Name of a group of errors that the same commands can end with; a command's definition lists its groups. */
+/** Name of a group of errors that the same commands can end with, such as `list`. */
 export type ErrorGroup = (typeof ERRORS)[ErrorCode][0]
 
 /**
- * Exit codes from the most to the least severe: a run over several domains ends with the first code in this order that any domain
- * has.
+ * Exit codes from the most to the least severe: a run over several domains ends with the first code in this order that a domain
+ * has, or that an invalid line of the list causes (2).
  */
 export const EXIT_RANKING: readonly ExitCode[] = [1, 4, 3, 7, 6, 5, 9, 8, 2]
 
@@ -119,8 +120,8 @@ export interface CliErrorOptions {
 }
 
 /**
- * An expected failure, with a stable `code` for scripts, an exit code and, where one exists, a next step. Any other error
- * is reported as a bug.
+ * An expected failure, with a stable `code` for scripts, an exit code and, where one exists, a next step. A command's other errors,
+ * except `OutputClosedError`, are reported as bugs.
  *
  * The message may quote untrusted text (service, DNS, files), so the code that prints the message sanitizes it.
  */
@@ -150,7 +151,7 @@ export class CliError extends Error {
     return new CliError(this.code, message, { ...this, cause: this, ...changed })
   }
 
-  /** Returns what `--json` prints on stderr: `{"error":{"code","message","hint","status","exit"}}`; `code` is the `shownCode`. */
+  /** Returns the JSON for stderr: `{"error":{"code","message","hint","status","exit"}}`; `code` is the `shownCode`. */
   toJSON(): { error: { code: string; message: string; hint?: string; status?: number; exit: number } } {
     const { shownCode: code, message, hint, status, exit } = this
     return { error: { code, message, ...(hint && { hint }), ...(status && { status }), exit } }
@@ -163,7 +164,7 @@ export function usageError(message: string, hint?: string): CliError {
 }
 
 /**
- * Error of a command that was interrupted: by Ctrl-C (SIGINT, exit 130), or by a request to end the process (SIGTERM, exit 143).
+ * Error of a command that was interrupted: by Ctrl-C (SIGINT, exit 130), or by SIGTERM or a terminal that hung up (exit 143).
  */
 export class InterruptedError extends CliError {
   constructor(signal: 'SIGINT' | 'SIGTERM') {

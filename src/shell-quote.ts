@@ -1,7 +1,7 @@
 /**
  * Quotes an argument so that the user's shell passes the argument on unchanged; adds no quotes to an argument without special
- * characters. On Windows, the result suits both PowerShell and cmd.exe. Control characters are kept, so code that prints the
- * command must sanitize it.
+ * characters. On Windows, the result is for PowerShell, and suits cmd.exe as far as possible. Control characters are kept, so code
+ * that prints the command must sanitize it.
  */
 export function shellQuote(word: string, platform: NodeJS.Platform): string {
   return platform === 'win32' ? windowsQuote(word) : posixQuote(word)
@@ -26,7 +26,7 @@ export function posixQuote(word: string): string {
 
 /**
  * Quotes an argument for PowerShell, where typographic quotation marks also end a string and the backtick escapes, and for
- * cmd.exe as far as possible: cmd.exe expands `%NAME%` inside quotes too.
+ * cmd.exe as far as possible: cmd.exe expands `%NAME%` inside quotes too, and keeps backticks.
  */
 function windowsQuote(word: string): string {
   if (/^[\w+:./\\-][\w+=:./\\-]*$/.test(word)) return word

@@ -18,7 +18,7 @@ export function watchSignals(
   hasTerminal: boolean,
 ) {
   const controller = new AbortController()
-  // Disable Node's warning about more than 10 listeners: every request and write of the command adds one.
+  // Disable Node's warning about more than 10 listeners: every request and write in progress adds one.
   setMaxListeners(0, controller.signal)
   let shields = 0
   const onShielded = new Set<(signal: NodeJS.Signals) => void>()

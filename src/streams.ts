@@ -22,8 +22,8 @@ export function isTerminal(fd: number): boolean {
 }
 
 /**
- * Closes standard streams that are character devices but not terminals, as after a terminal has hung up: at exit, Node would fail to
- * restore the terminal's mode, and abort (SIGABRT, with a core dump). Call this last, because nothing can be written afterward.
+ * Closes standard streams that are character devices but not terminals, as after a terminal has hung up: at exit, Node would fail
+ * to restore the terminal's mode, and abort (SIGABRT, with a core dump). Call this last, because nothing can be written afterward.
  */
 export function closeLostTerminals(): void {
   for (const fd of [0, 1, 2].filter((fd) => !isTerminal(fd)))
@@ -62,9 +62,9 @@ function openInput(): Readable {
 const DIRECT_WRITE_BYTES = 16 * 1024
 
 /**
- * Creates the stdout or stderr of commands. On pipes and files, the first 16 KiB are written synchronously, because opening Node's
- * stream loads the network modules (3 to 5 ms). Other output goes through the stream, which waits for a slow reader
- * (backpressure).
+ * Creates the stdout or stderr of commands. On pipes and files, except on Windows, the first 16 KiB are written synchronously,
+ * because opening Node's stream loads the network modules (3 to 5 ms). Other output goes through the stream, which waits for a slow
+ * reader (backpressure).
  *
  * @param interrupt aborts a write that waits for the reader
  * @param loss `may be lost` for messages on stderr: if the disk is full or the reader has exited, the command continues, so that
@@ -104,7 +104,7 @@ export function createOutput(
       // Ask the terminal for its size now: Node updates `columns` only in the next turn of the event loop, too late to redraw lines
       // that a narrower window has already wrapped.
       terminal._refreshSize?.()
-      // A terminal without a known width reports 0, in which no line would fit: treat that as unknown.
+      // A terminal without a known width reports 0, in which no line would fit: treat 0 as unknown.
       return terminal.columns || undefined
     },
     async write(text) {

@@ -2,7 +2,7 @@ import type { Clock, Context } from './context.ts'
 
 /** Time limit of a command or of one of its steps. */
 export interface Deadline {
-  /** Milliseconds from the start to the deadline; Infinity without `--timeout`. */
+  /** Milliseconds from the start to the deadline; Infinity without a limit. */
   readonly timeoutMs: number
   /** Returns the remaining milliseconds; negative after the deadline. */
   remainingMs(): number
@@ -25,7 +25,7 @@ export function createDeadline(timeoutMs: number, clock: Pick<Clock, 'monotonic'
   }
 }
 
-/** Creates the deadline of a command that begins now. @param timeout the value of `--timeout` in seconds */
+/** Creates the deadline of a command that begins now. @param timeout the value of `--timeout` in seconds; no limit if undefined */
 export function startDeadline(
   { timeout = Number.POSITIVE_INFINITY }: { readonly timeout?: number },
   clock: Pick<Clock, 'monotonic'>,
@@ -59,7 +59,7 @@ export const REQUEST_BACKOFF: BackoffOptions = { first: 500, max: 8000 }
  * Returns the delay before the next attempt, in milliseconds: exponential backoff with jitter, so that clients that failed
  * together don't retry together (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
  *
- * @param attempts number of failed attempts so far, from 1; without a random source as third argument, there is no jitter
+ * @param attempts number of attempts so far, from 1; without a random source as third argument, there is no jitter
  */
 export function backoffMs(
   attempts: number,

@@ -3,17 +3,17 @@ import type { DnsServerAddress } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { parseList } from './parse-value.ts'
 
-/** Matches a URL that `new URL` parses without silent repairs, such as added slashes or a percent-decoded host. */
+/** Matches a URL without mistakes that `new URL` silently repairs: missing slashes, backslashes, spaces, escapes in the host. */
 const PLAIN_URL =
   /^[a-z]+:\/\/(?:[^/?#\\]*@)?(?:\[[\da-f:.]+\]|[\w.\u0080-\uffff-]+)(?::\d+)?(?:[/?#][^\s\\"\x00-\x1f\x7f]*)?$/i
-/** Matches a non-ASCII character that is invisible, punctuation or a symbol: it could hide or imitate a part of the host. */
+/** Matches a non-ASCII character that is invisible, punctuation or a symbol: such a character could imitate a part of the host. */
 const INVISIBLE_OR_SYMBOL = /(?![\x00-\x7f])[\p{C}\p{DI}\p{Z}\p{P}\p{S}]/u
-/** Matches 127.0.0.0/8. A pattern, because every start runs this check, and the build loads `node:net` only on first use. */
+/** Matches 127.0.0.0/8. A pattern, so that checking an http URL doesn't load `node:net`, which the build loads on first use. */
 const LOOPBACK_V4 = /^127(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}$/
 
 /**
- * Whether a host is a loopback address or `localhost` (RFC 8252 section 8.3). Returns false for subdomains of `localhost`: RFC 6761
- * section 6.3 reserves them, but many systems send them to a DNS server, whose reply can name any host.
+ * Whether a host is `localhost`, ::1 or in 127.0.0.0/8 (RFC 8252 section 8.3). Returns false for subdomains of `localhost`: RFC
+ * 6761 section 6.3 reserves them, but many systems send them to a DNS server, whose reply can name any host.
  */
 export function isLoopback(hostname: string): boolean {
   const host = hostname.replace(/^\[|\]$/g, '').toLowerCase()
@@ -21,9 +21,9 @@ export function isLoopback(hostname: string): boolean {
 }
 
 /**
- * Parses the base URL of the service: https, or http on loopback; without user info, query and fragment.
+ * Parses the base URL of the service as `parseServerUrl` does.
  *
- * @param name name of the option, variable or setting with this value, for the error message
+ * @param name name of the value in the error message, such as `--base-url`
  * @throws CliError `base_url_unusable`, exit 3
  */
 export function parseBaseUrl(text: string, name: string): URL {
@@ -36,10 +36,10 @@ export function parseServerUrls(text: string, name: string): string[] {
 }
 
 /**
- * Parses the URL of a server: https, or http on loopback; without user info, query and fragment. The path is kept, without a
- * trailing slash.
+ * Parses the URL of a server: https, or http on loopback. Rejects user info, a query and a fragment; keeps the path, without
+ * slashes at its end.
  *
- * @param fail creates the error to throw from a message and a hint
+ * @param fail creates, from a message and a hint, the error to throw
  * @param example a valid value, for the hint
  * @throws CliError `usage`, exit 2, unless `fail` creates another error
  */
@@ -77,7 +77,7 @@ export function maskUrlSecrets(text: string): string {
   return text.replace(/^([a-z][\w+.-]*:\/\/)?.*@/is, '$1…@').replace(/([?#]).+$/s, '$1…')
 }
 
-/** Replaces the user info of all URLs in a text with `…`, also in URLs without a scheme (`user:password@host`). */
+/** Replaces the user info of URLs in a text with `…`, also of URLs without a scheme if it has a password (`user:password@host`). */
 export function maskUserInfo(text: string): string {
   if (!text.includes('@')) return text
   return text.replace(/([a-z][\w+.-]*:\/\/)[^\s/?#"]*@|[^\s/?#"':@]+:[^\s/?#"]+@(?=[\w[])/gi, '$1…@')
@@ -91,8 +91,8 @@ export function appendPath(base: URL, path: string): URL {
 }
 
 /**
- * Formats a server's URL without a trailing slash and default port. Sessions are bound to this text, and issuers are compared as
- * this text (RFC 8414 section 3.3).
+ * Formats a server's URL without a trailing slash and default port. Profiles store base URLs as this text, and a session belongs to
+ * the service with the same text.
  */
 export function formatUrl(url: URL): string {
   return url.href.replace(/\/+$/, '')
@@ -102,10 +102,9 @@ const RESOLVER_URL = 'https://dns.example/dns-query'
 const ADDRESS_HINT = `write it as 9.9.9.9, 9.9.9.9:5353, [2620:fe::fe]:53 or ${RESOLVER_URL}`
 
 /**
- * Parses the address of a DNS server: `IP`, `IP:PORT` or `[IPv6]:PORT`; the default port is 53. Ports outside of 1 to 65535 are
- * rejected, because Node aborts the process on port 0 and wraps ports above 65535.
+ * Parses the address of a DNS server: `IP`, `IPv4:PORT`, `[IPv6]` or `[IPv6]:PORT`; the default port is 53.
  *
- * @throws CliError `usage`, exit 2
+ * @throws CliError `usage`, exit 2, also for a port outside of 1 to 65535
  */
 export function parseDnsServerAddress(text: string, name: string): DnsServerAddress {
   const typed = text.trim()

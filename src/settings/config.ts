@@ -12,7 +12,7 @@ import { type ProfileConfig, type SettingKey, settingText } from './table.ts'
 /** Milliseconds to wait for the lock of the configuration file, which a writer holds for a few milliseconds. */
 const LOCK_TIMEOUT_MS = 5000
 
-/** Content of the configuration file. Values of settings are unparsed text: `settingValue` parses a value when it is used. */
+/** Content of the configuration file. Values of settings are unparsed: `settingValue` parses a value when it is used. */
 export interface Config {
   version: 1
   /** Name of the profile that `auth switch` chose; absent if `auth switch` was never used. */
@@ -23,9 +23,9 @@ export interface Config {
 type ConfigDirectory = Pick<Context, 'directories'>
 
 /**
- * Returns a copy of the profile with one setting changed, or removed if `value` is undefined. Changing or removing the base URL
- * also removes the issuer and authorization endpoint, so that an authorization code from one service's server is never sent to
- * another service.
+ * Returns a copy of the profile with one setting changed, or removed if `value` is undefined. Changing or removing a base URL also
+ * removes the issuer and authorization endpoint: otherwise the next login would send an authorization code from the former
+ * service's server to another service.
  */
 export function withSetting(
   profile: ProfileConfig | undefined,
@@ -41,7 +41,7 @@ export function withSetting(
   return value === undefined ? others : { ...others, [key]: value }
 }
 
-/** Returns the path of the configuration file, or the target's path if the file is a symbolic link, as dotfile managers create. */
+/** Returns the path of the configuration file. For a symbolic link to a file, as dotfile managers create, that file's path. */
 export function configPath({ directories }: ConfigDirectory): string {
   let path = join(directories.config, 'config.json')
   catchError(() => {
@@ -56,15 +56,15 @@ export function configPath({ directories }: ConfigDirectory): string {
 /**
  * Reads the configuration file; a missing file is treated as empty.
  *
- * @throws CliError `cannot_read`, exit 1, with the path and a remedy, for a damaged file or one from a later version
+ * @throws CliError `cannot_read`, exit 1, with the path and a remedy, for an unreadable or damaged file or one from a later version
  */
 export async function readConfig(context: ConfigDirectory): Promise<Config> {
   return (await readJsonFile(configPath(context), parseConfig)) ?? { version: 1, profiles: {} }
 }
 
 /**
- * Reads, changes and writes the configuration file under an exclusive lock. Unknown fields are kept. Without file locks on the file
- * system, the change is made unlocked: concurrent changes may lose a setting, but no session.
+ * Reads, changes and writes the configuration file under an exclusive lock. Unknown fields are kept. If the file can't be locked,
+ * the change is made unlocked: concurrent changes may lose a setting, but no session.
  *
  * @throws CliError `config_busy`, `cannot_write` or `cannot_read`, exit 1
  */

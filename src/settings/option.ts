@@ -1,4 +1,4 @@
-/** Source of completion candidates for a value: a kind of name, file names, or fixed texts. */
+/** Source of completion candidates for a value: fixed texts, file names, or names and values that mailclaim knows. */
 export type Completion = 'profiles' | 'domains' | 'settings' | 'setting_values' | 'files' | readonly string[]
 
 /** Definition of an option, from which help, completion, documentation and the type of the option's value are derived. */
@@ -10,7 +10,7 @@ export interface OptionDefinition {
   readonly repeatable?: true
   /** Whether the option filters a list. A filter given twice with different values is exit 2, because one would be ignored. */
   readonly filter?: true
-  /** Option that must also be given, such as `--wait`: without it, this option would have no effect, and is refused. */
+  /** Another option, such as `--wait`, that must also be given: without the other, this option would have no effect. */
   readonly needs?: string
   /** Long flags of options that can't be combined with this one. */
   readonly conflicts?: readonly string[]

@@ -1,6 +1,6 @@
 import { usageError } from '../errors.ts'
 
-/** Maximum `--timeout` in seconds (31 days) of commands that wait for other people: longer than any claim stays open (a week). */
+/** Maximum `--timeout` in seconds (31 days) of commands that wait for a claim or an import, often for days. */
 export const MAX_TIMEOUT_SECONDS = 31 * 24 * 3600
 
 /**
@@ -65,7 +65,7 @@ export function parseList(text: string, name: string, separator = /[\s,]+/): str
   return words
 }
 
-/** Whether the text can be sent as a bearer token: only visible ASCII characters, more than RFC 6750 section 2.1 allows. */
+/** Whether a text can be sent as a bearer token: only visible ASCII characters, also those that RFC 6750 section 2.1 excludes. */
 export function canBeBearerToken(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text)
 }

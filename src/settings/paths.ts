@@ -7,7 +7,7 @@ type System = Pick<NodeJS.Process, 'env' | 'platform'>
 
 /**
  * Resolves the directories of settings and state: `MAILCLAIM_CONFIG_DIR` and `MAILCLAIM_STATE_DIR`, else the platform's defaults.
- * Defaults are determined on first use, because loading `node:os` takes 0.5 ms, and help needs no directory.
+ * Defaults are determined only if a directory is used, because loading `node:os` takes 0.5 ms, and help needs no directory.
  *
  * @param system `process`, or a stand-in with another platform and environment
  */
@@ -25,8 +25,8 @@ export function resolveDirectories(system: System): Directories {
 }
 
 /**
- * Returns the platform's default directories: `~/.config/mailclaim` and `~/.local/state/mailclaim` on Linux (XDG Base Directory),
- * below `~/Library` on macOS, below AppData on Windows.
+ * Returns the platform's default directories: below `~/Library` on macOS, below AppData on Windows, elsewhere
+ * `~/.config/mailclaim` and `~/.local/state/mailclaim` or below `XDG_CONFIG_HOME` and `XDG_STATE_HOME` (XDG Base Directory).
  */
 function platformDirectories({ env, platform }: System): Directories {
   const home = homeDirectory()

@@ -28,7 +28,7 @@ export function parseProfileName(text: string): string {
   )
 }
 
-/** Appends `--profile` to a command line for a hint, unless the profile is the default one. */
+/** Appends `--profile` to a command line for a hint, unless the profile is named `default`. */
 export function addProfileFlag(command: string, profile: string): string {
   return profile === DEFAULT_PROFILE ? command : `${command} --profile ${profile}`
 }

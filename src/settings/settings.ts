@@ -19,10 +19,10 @@ import {
   settingText,
 } from './table.ts'
 
-/** Output formats that every command has. */
+/** Values of `--format` that every command accepts. */
 export const FORMATS = ['table', 'json', 'jsonl', 'tsv'] as const
 
-/** Options that every command takes, besides the options of settings. */
+/** Options that every command takes and that aren't options of settings. */
 export const GLOBAL_OPTIONS = {
   format: { flags: '--format <format>', description: 'output format' },
   json: { flags: '--json', description: 'the same as --format json' },
@@ -60,7 +60,7 @@ export interface Settings {
   readonly chosen: UnparsedSettings
   readonly profileConfig: ProfileConfig
   readonly config: Config
-  /** Error of reading the configuration file, for commands that tolerate a damaged one; `config` is then empty. */
+  /** Error of reading the configuration file, for commands that work without one; `config` is then empty. */
   readonly configProblem: CliError | undefined
   /** Output format: of `--format` or `--json`, else the command's own default, else `table` on a terminal and `tsv` elsewhere. */
   readonly format: string
@@ -68,14 +68,13 @@ export interface Settings {
   readonly fields: readonly string[] | undefined
   /** Whether to suppress notices and progress: with `--quiet`, and for the formats `json` and `jsonl`. */
   readonly quiet: boolean
-  /** Whether to suppress warnings and hints as well: only with `--quiet`. */
+  /** Whether to suppress warnings and hints as well, except the hint of an error: with `--quiet`. */
   readonly silent: boolean
   readonly verbose: boolean
   /** Whether `--no-input` or `MAILCLAIM_NO_INPUT` forbids prompts. */
   readonly noInput: boolean
   /**
    * Whether prompts are allowed: stdin and stderr are terminals, and neither `noInput`, `CI` nor a JSON format forbids prompts.
-   * Where prompts aren't allowed, a missing value is exit 2.
    */
   readonly interactive: boolean
   readonly colorOption: boolean | undefined
@@ -85,8 +84,8 @@ export interface Settings {
 }
 
 /**
- * Resolves the settings of one command. Except for the profile's name, their values aren't parsed yet. A damaged configuration file
- * isn't an error here, but becomes `configProblem`.
+ * Resolves the settings of one command. Of their values, only the profile's name is checked. A failure to read the configuration
+ * file isn't thrown, but becomes `configProblem`.
  *
  * @param usualFormat the command's own default format, instead of `table` on a terminal and `tsv` elsewhere
  * @throws CliError exit 2 for an invalid profile name or `--json` with another `--format`; `no_home`, exit 1
@@ -130,7 +129,7 @@ export async function resolveSettings(
     silent: options.quiet === true,
     verbose: options.verbose === true,
     noInput,
-    // A getter, because few commands prompt, and checking for a terminal is slow on some systems.
+    // A getter, because few commands prompt, and checking for a terminal takes system calls.
     get interactive() {
       return !noInput && !environment.ci && !isJsonFormat({ format }) && stdin.isTTY && stderr.isTTY
     },
@@ -193,7 +192,7 @@ function settingSource(key: SettingKey, { chosen }: Pick<Settings, 'chosen'>): s
   return source === 'flag' ? `--${name}` : source === 'environment' ? (variable ?? name) : name
 }
 
-/** Whether the profile's session is in etcd, shared with other machines. */
+/** Whether the setting `store` is `etcd`: then sessions are kept in etcd, where other machines can share them. */
 export function usesSharedStore({ chosen }: Pick<Settings, 'chosen'>): boolean {
   return chosen.store?.value === 'etcd'
 }

@@ -6,7 +6,7 @@ import { DEFAULT_PROFILE, parseProfileName } from './profiles.ts'
 
 /**
  * Definition of a setting, from which its option, environment variable, entry in the configuration file, help, completion and
- * documentation are derived. Code reads the value with `settingValue`.
+ * documentation are derived.
  */
 export interface SettingDefinition<Value>
   extends Pick<OptionDefinition, 'description' | 'repeatable' | 'choices' | 'completion' | 'variable'> {
@@ -28,7 +28,7 @@ export interface SettingDefinition<Value>
   parse(text: string, name: string): Value
 }
 
-/** Descriptions, for users, of each place where a login can store its secret. */
+/** Descriptions, for users, of the places where a login can store its secret. */
 export const STORE_DESCRIPTIONS = {
   keychain: "the system's keychain",
   file: 'a file that only you can read',
@@ -38,7 +38,7 @@ const STORE_KINDS = Object.keys(STORE_DESCRIPTIONS) as StoreKind[]
 export type StoreKind = keyof typeof STORE_DESCRIPTIONS
 export type LocalStoreKind = Exclude<StoreKind, 'etcd'>
 
-/** All settings of a profile, by key in the configuration file, in the order of `config list`. */
+/** Settings that a profile can have, by key in the configuration file, in the order of `config list`. */
 export const SETTINGS = {
   base_url: {
     flags: '--base-url <url>',
@@ -166,7 +166,7 @@ export const PROFILE_OPTION = {
 } as const satisfies SettingDefinition<string>
 
 /**
- * The variable that forbids prompts, like `--no-input`. Not in `SETTINGS`, because a profile must not set it: whether somebody can
+ * Environment variable that forbids prompts, like `--no-input`. Not in `SETTINGS`, because a profile must not set it: whether somebody can
  * answer depends on the machine or the job.
  */
 export const NO_INPUT_VARIABLE = {
@@ -186,7 +186,7 @@ export type ProfileConfig = { [Key in SettingKey]?: string }
 
 export const SETTING_KEYS = Object.keys(SETTINGS) as readonly SettingKey[]
 
-/** The profile, all settings and `NO_INPUT_VARIABLE`, by key, in the order of help. */
+/** Definitions of the profile, the settings that a profile can have, and `NO_INPUT_VARIABLE`, by key, in the order of help. */
 export const ALL_SETTINGS: readonly (readonly [key: string, setting: SettingDefinition<unknown>])[] =
   Object.entries({
     profile: PROFILE_OPTION,

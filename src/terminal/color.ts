@@ -17,7 +17,7 @@ export function usesColor(
 /** Adds color to a text, or returns the text unchanged. */
 export type Paint = (text: string) => string
 
-/** Chalk styles by meaning, all among the 16 basic colors, which dark and light terminal themes keep readable. */
+/** Chalk styles by meaning: text attributes, and basic ANSI colors, which terminal themes choose to be readable. */
 const STYLES = {
   faint: 'dim',
   strong: 'bold',

@@ -10,7 +10,7 @@ export type Item = object
 /** Colors, width and current time for the layout of items for people. */
 export interface RenderContext {
   readonly palette: Palette
-  /** Width of the terminal in columns. Infinity without a terminal: lines aren't wrapped, and times are absolute. */
+  /** Width of the terminal in columns. Infinity without a known width: then lines aren't wrapped, and times are absolute. */
   readonly width: number
   /** Current time in milliseconds since 1970, for relative times. */
   readonly now: number
@@ -22,7 +22,7 @@ export interface Column {
   readonly field: string
   /** Heading for people. Default: derived from `field`. */
   readonly title?: string
-  /** Default: `text`, the only kind that wraps in tables. An `id` never wraps, not even in a detail view. Numbers are right-aligned. */
+  /** Kind of the values; default: `text`, the only one that wraps in tables. In detail views, an `id` doesn't wrap either. */
   readonly kind?: 'id' | 'number' | 'time' | 'text'
   /** Computes the value. Default: the item's value at `field`. @param now milliseconds since 1970 */
   readonly value?: (item: Item, now: number) => unknown
@@ -48,7 +48,7 @@ export function plainColumns(...fields: readonly string[]): readonly Column[] {
   return fields.map((field) => ({ field }))
 }
 
-/** Shown to people in place of a null, missing or empty value. */
+/** Text that people see in place of a null, missing or empty value. */
 export const ABSENT = '–'
 
 /**

@@ -3,13 +3,13 @@ import { displayWidth, indent, wrap } from './measure.ts'
 
 /** Number of terminal columns between titles and values, and before a value that stands below its title. */
 const GAP = 2
-/** Minimum number of terminal columns for a value beside its title; in less room, the value begins on the next line. */
+/** Minimum number of terminal columns for wrapping a value beside its title; in less, a value that must wrap starts below it. */
 const MIN_VALUE_WIDTH = 16
 
 /**
  * Lays out one item with a field per line: the title, then the value, wrapped beside the title. If an id doesn't fit beside its
- * title, or other text would be narrower than 16 columns, the value begins on the next line. Optional fields without a value are
- * left out.
+ * title, or other text would be wrapped at fewer than 16 columns, the value begins on the next line. Optional fields without a
+ * value are left out.
  *
  * @returns lines, each with a line feed
  */

@@ -1,7 +1,7 @@
 import { raw, html as template } from 'hono/html'
 import { sanitizeLine } from './sanitize.ts'
 
-/** Safe markup: from `html`, which escapes inserted text, or from `raw`, which takes constants only. */
+/** Safe markup: from `html`, which escapes inserted text, or from `raw`, which doesn't: pass only constants to `raw`. */
 export type Html = ReturnType<typeof raw>
 export { raw }
 

@@ -7,26 +7,26 @@ import { createListWriter, isHumanView, type ListWriter, type OutputContext, wri
 import { createProgressDisplay, type Progress, replaceWrite } from './progress.ts'
 import { sanitizeLine, stringifyJson } from './sanitize.ts'
 
-/** What a command gets to work with: the effects (`Context`), the resolved settings, and functions for output. */
+/** The `Context` of a running command, with its resolved settings and functions for its output. */
 export interface Io extends Context, OutputContext {
   /** Progress of the current step on stderr; other output appears above its line. */
   readonly progress: Progress
   /** Writes a warning about a problem that doesn't stop the command to stderr, unless `--quiet`. */
   warn(text: string): Promise<void>
   /**
-   * Returns the work's result. If the work takes longer than two seconds, writes `text` to stderr, so that the user knows what the
-   * command waits for.
+   * Returns the work's result. If the work takes longer than two seconds, calls `say` with the text, so that the user knows what
+   * the command waits for.
    */
   waiting<T>(text: string, work: Promise<T>): Promise<T>
   /** Writes one object to stdout in the chosen format. */
   write(item: Item, columns: readonly Column[]): Promise<void>
-  /** Writes the result of a change to stdout, except in the layout for people, who read the same result on stderr. */
+  /** Writes the result of a change to stdout, except in the layout for people, whom commands tell the result on stderr. */
   writeOutcome(outcome: Item, columns: readonly Column[]): Promise<void>
-  /** Creates a writer for a list on stdout, page by page. @param nothing text on stderr if the list is empty */
+  /** Creates a writer for a list on stdout, page by page. @param nothing text on stderr, for people, if the list is empty */
   list(columns: readonly Column[], nothing?: string): ListWriter
   /** Writes an event with the current time to stdout, as one line of JSON. */
   writeEvent(event: string, fields: object): Promise<void>
-  /** Writes a single value to stdout as one line, without heading or quotes, in any output format. */
+  /** Writes a single value to stdout as one line, without heading or quotes, for the format `value`. */
   writeValue(text: string): Promise<void>
 }
 

@@ -7,16 +7,16 @@ export function displayWidth(line: string): number {
 }
 
 /**
- * Wraps a sanitized line at spaces, and within words that are wider than `width` columns. Only a single character may be wider.
+ * Wraps a sanitized line at spaces, and within words that are wider than `width` columns.
  *
- * @param hard whether to break within words; without, a long word stays whole, so that it can be copied
+ * @param hard false keeps long words whole, so that they can be copied
  */
 export function wrap(line: string, width: number, hard = true): string[] {
   return displayWidth(line) <= width ? [line] : wrapAnsi(line, Math.max(1, width), { hard }).split('\n')
 }
 
 /**
- * Wraps a hint at spaces, never within words. If the hint is wider than `width` columns, a command at its end
+ * Wraps a message at spaces, never within words. If the message is wider than `width` columns, a command at its end
  * (`text: mailclaim …`) gets a line of its own, so that it can be copied.
  */
 export function wrapMessage(text: string, width: number): string[] {

@@ -27,7 +27,7 @@ export async function writeLabeledMessage(
   await stderr.write(`${painted}${lines.slice(head.length)}\n`)
 }
 
-/** Wraps a line with `wrapMessage`. Continuation lines are indented, so that untrusted text can't imitate a line of this program. */
+/** Wraps a line with `wrapMessage`. `indent` keeps continuation lines from imitating a line of this program. */
 async function wrapForTerminal(line: string, width = Number.POSITIVE_INFINITY): Promise<string> {
   if (line.length <= width / 2) return line
   const { indent, displayWidth, wrapMessage } = await import('./measure.ts')

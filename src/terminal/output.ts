@@ -36,7 +36,7 @@ export function isHumanView({ format, fields }: Settings): boolean {
 
 /**
  * Writes one object to stdout in the chosen format: a detail view for people, a header and one record in TSV, the unchanged object
- * in JSON. Fields without a column follow at the end of the detail view, so that fields new to this version aren't hidden.
+ * in JSON. Without `--fields`, the detail view ends with the fields that have no column, so that it also shows new fields.
  */
 export async function writeObject(item: Item, columns: readonly Column[], io: OutputContext): Promise<void> {
   const { stdout, settings, clock } = io
@@ -53,7 +53,7 @@ export async function writeObject(item: Item, columns: readonly Column[], io: Ou
   await stdout.write(renderDetailView(item, shown, await createRenderContext(io)))
 }
 
-/** Returns plain columns for the item's fields that no column of the command shows. */
+/** Returns plain columns for the item's top-level fields, except `object`, that no column of the command belongs to. */
 function uncoveredColumns(item: Item, columns: readonly Column[]): Column[] {
   const covered = new Set(columns.map((column) => column.field.split('.', 1)[0]))
   return Object.keys(item)
@@ -73,14 +73,14 @@ function tsvRecord(item: Item, columns: readonly Column[], now: number): string 
 export interface ListWriter {
   /** Writes one page to stdout. JSON also shows the fields of the first page's `envelope`, except `data` and `has_more`. */
   page(page: { readonly items: readonly Item[]; readonly envelope?: object }): Promise<void>
-  /** Completes the output. Not called after a failure, so that an incomplete JSON document stays invalid. */
+  /** Completes the output. Must not be called after a failure, so that an incomplete JSON document stays invalid. */
   end(hasMore: boolean): Promise<void>
 }
 
 /**
  * Creates a list writer for the chosen format. Pages are written as they arrive, so in JSON, `has_more` follows `data`.
  *
- * @param nothing text on stderr if the list is empty, such as "There are no grants."
+ * @param nothing text on stderr, for people, if the list is empty, such as "There are no grants."
  */
 export function createListWriter(
   columns: readonly Column[],

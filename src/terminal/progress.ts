@@ -5,20 +5,20 @@ import { createPalette, usesColor } from './color.ts'
 import { writeStderrLines } from './notices.ts'
 import { sanitizeLine } from './sanitize.ts'
 
-/** Progress on stderr: a moving line for the current step, and a permanent line for each completed step. */
+/** Progress on stderr: the text of the current step, which moves on a terminal, and a permanent line for each completed step. */
 export interface Progress {
-  /** Shows the current step; long text is cut after eight lines. */
+  /** Shows the current step; moving text is cut after eight lines. */
   update(text: string): Promise<void>
-  /** Replaces the moving line with the permanent line `✔ text`; without a terminal, the line is `text`. */
+  /** Replaces the moving text with the permanent line `✔ text`; without animation, the line is `text`. */
   succeed(text: string): Promise<void>
-  /** Removes the moving line. Idempotent. */
+  /** Removes the moving text. Idempotent. */
   end(): Promise<void>
 }
 
 type ProgressContext = Pick<Context, 'stdout' | 'stderr' | 'environment' | 'interrupts'>
 type ProgressSettings = Pick<Settings, 'quiet' | 'colorOption'>
 
-/** Maximum number of lines of the moving text: lines that have scrolled out of a small window can't be redrawn. */
+/** Maximum number of terminal lines for the text of the current step: lines that have left a small window can't be redrawn. */
 const MAX_LINES = 8
 
 /** Whether stderr may be animated: a terminal with cursor control (`TERM` isn't `dumb`), outside of CI, which logs every frame. */
@@ -26,21 +26,21 @@ export function canAnimate({ stderr, environment }: Pick<Context, 'stderr' | 'en
   return stderr.isTTY && environment.term !== 'dumb' && !environment.ci
 }
 
-/** Progress, with a stdout and a stderr that write above the moving line without breaking it. */
+/** Progress, with a stdout and a stderr that write above the moving text without breaking it. */
 export interface ProgressDisplay extends Progress {
   readonly stdout: Output
   readonly stderr: Output
 }
 
 /**
- * Creates the progress display on stderr: a spinner on a terminal, one line per new text elsewhere, nothing with `Settings.quiet`.
- * The spinner, which hides the cursor, starts with the first text; an interrupt stops the spinner and shows the cursor again.
+ * Creates the progress display on stderr: a spinner if `canAnimate`, else one line per new text; nothing with `Settings.quiet`. The
+ * spinner, which hides the cursor, starts with the first text; an interrupt stops the spinner and shows the cursor again.
  */
 export function createProgressDisplay(context: ProgressContext, settings: ProgressSettings): ProgressDisplay {
   const { stdout, stderr, environment, interrupts } = context
   if (settings.quiet || !canAnimate(context)) return plainScreen(context, settings)
-  // Text of the moving line; undefined for no line. Set before the first `await` of `update`: otherwise concurrent updates could
-  // start two spinners, and an `end` during the import of ora would be followed by a spinner that never stops.
+  // Moving text; undefined for none. `update` sets it before importing ora and reads it afterward, so that of concurrent updates
+  // the last text wins, and an `end` during the import isn't followed by a spinner that never stops.
   let status: string | undefined
   let spinner: Ora | undefined
   const stop = () => {
@@ -49,7 +49,7 @@ export function createProgressDisplay(context: ProgressContext, settings: Progre
     spinner = undefined
     interrupts.signal.removeEventListener('abort', stop)
   }
-  /** Returns the output with a `write` that clears the moving line first, and draws it again below the written text. */
+  /** Returns the output with a `write` that clears the moving text first, and draws it again below the written text. */
   const writesAbove = (output: Output) =>
     replaceWrite(output, async (text) => {
       if (!output.isTTY) return output.write(text)

@@ -1,10 +1,10 @@
-/** Minimum length of a redacted part of a secret: longer than common prefixes of secrets, such as `re_live_`. */
+/** Minimum length, in characters, of a redacted part of a secret: longer than common prefixes of secrets, such as `re_live_`. */
 const MIN_PART_LENGTH = 12
 const BACKSLASH = 0x5c
 /** Matches an escape of JSON, JavaScript, URLs or HTML. JSON nested in JSON has several backslashes in front. */
 const ESCAPES =
   /\\+u([\da-f]{4})|\\+u\{([\da-f]{1,6})\}|\\+x([\da-f]{2})|\\+|%([\da-f]{2})|&#x([\da-f]{1,8});|&#(\d{1,8});/
-/** Matches characters that hide a secret from a search: zero-width ones, U+FFFD, and controls (UTF-16 read as UTF-8 has NULs). */
+/** Matches characters that hide a secret from a search: zero-width ones, U+FFFD, most controls (UTF-16 read as UTF-8 has NULs). */
 const INVISIBLE = /[\0-\b\u000e-\u001f\u007f\u00ad\u200b-\u200f\u2060\ufeff\ufffd]/
 /** Matches an escape, an invisible character, or the end of the text, so that a loop over the matches reaches the last plain part. */
 const SPELLINGS = new RegExp(`${ESCAPES.source}|${INVISIBLE.source}|$`, 'gi')
@@ -78,19 +78,19 @@ function decodeEscapes(text: string): { readonly plain: string; readonly ends: r
 
 /** Matches 16 characters or more of a token's alphabet, also in dot-separated parts, as in a JSON Web Token (RFC 7519). */
 const TOKEN_LIKE = /[\w~+/=%\\-]{16,}(?:\.[\w~+/=%\\-]+)*|(?=[\w.-]{16})[\w-]+(?:\.[\w-]+){2,}/g
-/** Matches the label before a request's id, which support needs: `x-request-id: ` or `"requestId":"`. */
-const REQUEST_ID = /(?:request|correlation|trace)[ _-]?(?:id)?\W{0,8}$/i
+/** Matches a label such as `x-request-id: ` or `"requestId":"` before the id of a request, which support needs. */
+const REQUEST_ID_LABEL = /(?:request|correlation|trace)[ _-]?(?:id)?\W{0,8}$/i
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /**
- * Replaces everything in a text that could be a token, because a service may quote a token that it has just issued. Keeps words,
- * host names and media types without digits and in a single case, and UUIDs labeled as a request's id.
+ * Replaces whatever looks like a token (16 characters or more) in a text, because a service may quote a token that it has just
+ * issued. Keeps words, host names and media types without digits and in a single case, and UUIDs labeled as a request's id.
  */
 export function redactTokens(text: string, placeholder = '[left out]'): string {
   return replaceDecoded(text, placeholder, function* (plain) {
     for (const { 0: word, index } of plain.matchAll(TOKEN_LIKE)) {
       const isWord = /^[a-z_/.-]+$|^[A-Z_/.-]+$/.test(word)
-      const isId = UUID.test(word) && REQUEST_ID.test(plain.slice(Math.max(0, index - 40), index))
+      const isId = UUID.test(word) && REQUEST_ID_LABEL.test(plain.slice(Math.max(0, index - 40), index))
       if (!isWord && !isId) yield [index, index + word.length]
     }
   })

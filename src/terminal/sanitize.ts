@@ -29,7 +29,7 @@ const unsafe = compileOnce(
         // Without a group, so kept: a variation selector after an emoji or in a keycap, and a zero-width joiner between two emoji.
         '(?<=\\p{Extended_Pictographic})[\\ufe0e\\ufe0f]|(?<=[0-9#*])\\ufe0f(?=\\u20e3)',
         '(?<=\\p{Extended_Pictographic}[\\ufe0f\\p{Emoji_Modifier}]?)\\u200d(?=\\p{Extended_Pictographic})',
-        // Group 1, to be escaped: a combining mark at the start (it would attach to our own text), or the seventh in a row.
+        // Group 1, to be escaped: a combining mark at the start (it would attach to our own text), or after six others.
         '(^\\p{M}|(?<=\\p{M}{6})\\p{M})',
         `(${HIDDEN})`,
       ].join('|'),
@@ -58,8 +58,8 @@ function escapeUnsafe(text: string): string {
 }
 
 /**
- * Makes text safe for one line of a terminal: each control, bidi or invisible character, including line breaks and tabs, becomes a
- * visible escape. Idempotent, because backslashes aren't escaped; so the result can't be unescaped.
+ * Makes text safe for one line of a terminal: each control, bidi or (except in emoji) invisible character, including line breaks
+ * and tabs, becomes a visible escape. Idempotent, because backslashes aren't escaped; so the result can't be unescaped.
  */
 export function sanitizeLine(text: string): string {
   return PRINTABLE.test(text) ? text : escapeUnsafe(text)

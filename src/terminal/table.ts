@@ -5,9 +5,9 @@ import { displayWidth, wrap } from './measure.ts'
 
 /** Number of terminal columns between two columns of the table. */
 const GAP = 2
-/** Minimum width of a text column in terminal columns; at this width, longer words are broken. */
-const MIN_TEXT_WIDTH = 8
-/** Width in terminal columns up to which a word isn't broken, as long as an optional column can be left out instead. */
+/** Width in terminal columns up to which a word isn't broken even in the narrowest table. */
+const MAX_WHOLE_WORD_IF_NARROW = 8
+/** Width in terminal columns up to which a word isn't broken, if leaving out optional columns is enough to fit the table. */
 const MAX_WHOLE_WORD = 20
 
 /** State of one table column: the measured contents so far, and the assigned width. Numbers are terminal columns. */
@@ -33,7 +33,7 @@ const isText = ({ column }: Lane): boolean => (column.kind ?? 'text') === 'text'
 
 /**
  * Creates a table that is rendered page by page, as pages arrive. Column widths fit all pages so far, so a later page may be wider.
- * If even the narrowest table is too wide for the terminal, all items are rendered as detail views.
+ * From the first page on for which even the narrowest table is too wide for the terminal, items are rendered as detail views.
  */
 export function createTable(columns: readonly Column[], context: RenderContext) {
   const lanes = columns.map((column): Lane => {
@@ -77,8 +77,8 @@ function widthTogether(lanes: readonly Lane[]): number {
 }
 
 /**
- * Assigns a width to each column. First the widest text columns shrink, without breaking words; then optional columns are left out,
- * the last one first; then words are broken.
+ * Assigns a width to each column. First the widest text columns shrink, but break no word of up to 20 columns; then optional
+ * columns are left out, the last one first; then words of more than 8 columns are broken.
  *
  * @returns false if the terminal is still too narrow
  */
@@ -91,7 +91,7 @@ function fit(lanes: readonly Lane[], terminalWidth: number): boolean {
   return (
     [...optional.keys(), optional.length].some((count) =>
       fitsWithout(optional.slice(0, count), MAX_WHOLE_WORD),
-    ) || fitsWithout(optional, MIN_TEXT_WIDTH)
+    ) || fitsWithout(optional, MAX_WHOLE_WORD_IF_NARROW)
   )
 }
 
