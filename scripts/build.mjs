@@ -28,7 +28,7 @@ const CORE = [
   './src/commands/definition.ts',
   './src/session/credential.ts',
   // The connection to the service, without the HTTP client.
-  './src/session/connect.ts',
+  './src/session/client.ts',
   // One line each, which loads the built-in module at its first use.
   ...['async_hooks', 'buffer', 'url', 'util'].map((name) => `node:${name}`),
 ]

@@ -8,7 +8,7 @@ import { type ConcurrencyLimiter, limitConcurrency } from '../limiter.ts'
 import type { ServiceClient } from '../service/client.ts'
 import { showEvents } from '../service/follow.ts'
 import { createPacingTransport } from '../service/pace.ts'
-import { connect } from '../session/connect.ts'
+import { openClient } from '../session/client.ts'
 import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 import { writeStderrLines } from '../terminal/notices.ts'
@@ -173,7 +173,7 @@ function createShared(jobs: number, work: BatchCommand, signal: AbortSignal, io:
     io: sharedIo,
     warn: io.warn,
     client() {
-      client ??= connect(sharedIo)
+      client ??= openClient(sharedIo)
       return client
     },
     readClaim: createFallbackClaimReader(sharedIo, { renews: work.renews !== false, warn: io.warn }),

@@ -1,6 +1,6 @@
 import { showEvents } from '../service/follow.ts'
 import type { ClaimRequest } from '../service/types.ts'
-import { connect } from '../session/connect.ts'
+import { openClient } from '../session/client.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 import { type BatchCommand, processDomains, resultIfCompleted } from './batch.ts'
@@ -23,7 +23,7 @@ type RequestFor = (name: string, region?: string) => ClaimRequest
 export async function createAndPrintClaim(domain: string, requestFor: RequestFor, io: Io): Promise<void> {
   const request = requestFor(parseDomain(domain))
   const { name } = request
-  const events = startClaim(request, { client: connect(io), io })
+  const events = startClaim(request, { client: openClient(io), io })
   const claim = await showEvents(events, (event) => printClaimEvent(event, io))
   await writeClaim(claim, io)
   if (io.settings.quiet) return

@@ -9,7 +9,7 @@ import type { DomainClaim } from '../service/types.ts'
 import { isProfileName } from '../settings/profiles.ts'
 import { type Settings, settingValue } from '../settings/settings.ts'
 import { writeFileDurably } from '../storage/atomic-file.ts'
-import { catchError, errnoCode, reasonOf, writeError } from '../storage/file-errors.ts'
+import { cannotWriteError, catchError, errnoCode, reasonOf } from '../storage/file-errors.ts'
 import { fileError, readJsonFile, requireFileFormat } from '../storage/json-file.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
@@ -69,7 +69,7 @@ export async function saveClaim(claim: DomainClaim, io: Io): Promise<void> {
     // recreates the directory.
     await save().catch(save)
   } catch (error) {
-    await io.warn(`couldn't save the claim on this machine: ${writeError(path, error).message}`)
+    await io.warn(`couldn't save the claim on this machine: ${cannotWriteError(path, error).message}`)
   }
 }
 
@@ -77,7 +77,7 @@ export async function saveClaim(claim: DomainClaim, io: Io): Promise<void> {
 export async function forgetClaim(entry: LedgerEntry, ledger: Ledger): Promise<void> {
   const path = pathOf(entry, ledger)
   const failure = catchError(() => rmSync(path, { force: true }))
-  if (failure !== undefined) throw writeError(path, failure)
+  if (failure !== undefined) throw cannotWriteError(path, failure)
   // `rmdir` removes only an empty directory, and throws if the domain has other claims, so ignore its error.
   catchError(() => rmdirSync(dirname(path)))
 }

@@ -4,7 +4,7 @@ import { createClaim, getClaim, isUuid, startClaimVerification } from '../servic
 import type { RequestOptions, ServiceClient } from '../service/client.ts'
 import { WrongResourceError } from '../service/problems.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
-import { connect } from '../session/connect.ts'
+import { openClient } from '../session/client.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 import { clip, sanitizeLine } from '../terminal/sanitize.ts'
 import { formatRelativeTime } from '../terminal/time.ts'
@@ -262,7 +262,7 @@ export function createFallbackClaimReader(
     const isCompleted = entry !== undefined && judgeClaim(entry.claim, clock.now()).phase === 'completed'
     if (entry !== undefined && (isCompleted || clock.monotonic() < pauseEnd)) return entry.claim
     try {
-      client ??= connect(createIo(io, { ...io.settings, quiet: true, silent: true }), { renews })
+      client ??= openClient(createIo(io, { ...io.settings, quiet: true, silent: true }), { renews })
       return await refreshClaim({ target, client, io }, entry && bestEffortOptions(deadline))
     } catch (error) {
       if (!(error instanceof CliError) || error instanceof InterruptedError || entry === undefined)

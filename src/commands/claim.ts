@@ -68,14 +68,15 @@ export const command = defineCommand({
     const deadline = startDeadline({ timeout }, io.clock)
     const flow = { deadline, throughBlocked, check, publicResolvers, resumeOnly: options.all === true }
     if (!isBatch(domains, options)) {
-      const [{ parseDomain }, { presentClaimEvents }, { connect }, { createChecklist }] = await Promise.all([
+      const [{ parseDomain }, { presentClaimEvents }, session, { createChecklist }] = await Promise.all([
         import('../claims/load.ts'),
         import('../claims/write.ts'),
-        import('../session/connect.ts'),
+        import('../session/client.ts'),
         import('./claim-checklist.ts'),
       ])
       const request = createClaimRequest(parseDomain(domains[0] ?? (await askForDomain(io))), options)
-      const events = runClaim(request, { options: { ...flow, publish: publisher }, client: connect(io), io })
+      const client = session.openClient(io)
+      const events = runClaim(request, { options: { ...flow, publish: publisher }, client, io })
       const [newest] = await findClaimsByName(request.name, io)
       await presentClaimEvents(events, createChecklist(publish !== undefined, io), newest?.claim, io)
       return

@@ -64,9 +64,9 @@ export async function printServiceList<T extends { readonly id?: string | null }
   flags: OptionValues<ReturnType<typeof createPagingOptions>>,
   io: Io,
 ): Promise<void> {
-  const [lists, { connect }] = await Promise.all([
+  const [lists, { openClient }] = await Promise.all([
     import('../service/lists.ts'),
-    import('../session/connect.ts'),
+    import('../session/client.ts'),
   ])
   const { columns, nothing, fetcher, filter } = list
   const { settings } = io
@@ -78,7 +78,8 @@ export async function printServiceList<T extends { readonly id?: string | null }
   let cursor: string | undefined
   try {
     const range = { limit, after: flags.after, before: flags.before, filter }
-    for await (const page of lists.readListPages(fetcher(lists, connect(io)), range, io.interrupts.signal)) {
+    const fetchPage = fetcher(lists, openClient(io))
+    for await (const page of lists.readListPages(fetchPage, range, io.interrupts.signal)) {
       await writer.page(page)
       printed += page.items.length
       hasMore = page.hasMore

@@ -40,7 +40,7 @@ async function perform(request: KeychainRequest): Promise<KeychainResult> {
         return { ok: true, value: await keytar.deletePassword(request.service, request.account) }
     }
   } catch (error) {
-    return { ok: false, reason: reasonOf(firstLine(error)), detail: firstLine(error) }
+    return { ok: false, reason: classifyMessage(firstLine(error)), detail: firstLine(error) }
   }
 }
 
@@ -48,7 +48,7 @@ async function perform(request: KeychainRequest): Promise<KeychainResult> {
 const NO_KEYCHAIN =
   /autolaunch|could not connect|cannot connect|D-?Bus|session bus|connection is closed|given address|address element|org\.freedesktop\.secrets|not provided by any|ServiceUnknown|no such interface/i
 
-function reasonOf(message: string): Extract<KeychainResult, { ok: false }>['reason'] {
+function classifyMessage(message: string): Extract<KeychainResult, { ok: false }>['reason'] {
   if (/locked|dismissed/i.test(message)) return 'locked'
   return NO_KEYCHAIN.test(message) ? 'no_keychain' : 'refused'
 }

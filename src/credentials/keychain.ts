@@ -69,10 +69,9 @@ export async function testKeychain(
   context: Pick<Context, 'keychain' | 'stdin' | 'stderr' | 'random' | 'interrupts'>,
   profile: string,
 ): Promise<void> {
-  const { signal } = context.interrupts
   const account = `${profile} self-test ${Buffer.from(context.random.bytes(6)).toString('hex')}`
   const call = (request: Pick<KeychainCall, 'operation' | 'secret'>) =>
-    callKeychain(context, profile, { ...request, account, signal })
+    callKeychain(context, profile, { ...request, account, signal: context.interrupts.signal })
   await call({ operation: 'set', secret: 'self-test' })
   const read = await call({ operation: 'get' }).finally(() => call({ operation: 'delete' }))
   if (read !== 'self-test') throw unavailable('the keychain does not keep what it is given', '', profile)

@@ -38,16 +38,16 @@ export async function findCredentialWithoutRenewal(io: Io, minLifetime = 0): Pro
   if (fromEnvironment !== undefined) return fromEnvironment
   const files = profileFiles(io, io.settings.profile.value)
   if (usesSharedStore(io.settings)) {
-    const { listPendingFiles, readCachedSession } = await import('./shared/local.ts')
+    const { listOutcomeFiles, readCachedSession } = await import('./shared/local.ts')
     // Use a valid access token of this machine without asking etcd, so that few commands send etcd a request. This machine
     // notices a sign-out or sign-in on another at its next renewal.
     const found = credentialOf(io, readCachedSession(files), minLifetime)
-    if (found.kind === 'outdated' || listPendingFiles(files).length === 0) return found
-    const { BEST_EFFORT_ETCD_TIMEOUT_MS, openSharedStore, deliverAndRead } = await import('./shared/store.ts')
+    if (found.kind === 'outdated' || listOutcomeFiles(files).length === 0) return found
+    const { BEST_EFFORT_ETCD_TIMEOUT_MS, openSharedStore, syncSession } = await import('./shared/store.ts')
     // A pending file holds an outcome that other machines wait for in etcd. Try to deliver the outcome now; if that fails,
     // the access token is still valid.
     try {
-      await deliverAndRead(openSharedStore(io, BEST_EFFORT_ETCD_TIMEOUT_MS))
+      await syncSession(openSharedStore(io, BEST_EFFORT_ETCD_TIMEOUT_MS))
     } catch {
       io.interrupts.signal.throwIfAborted()
     }

@@ -1,15 +1,15 @@
 import { join } from 'node:path'
 import { CliError } from '../errors.ts'
 import { removeFileDurably } from '../storage/atomic-file.ts'
-import { catchError, errnoCode, writeError } from '../storage/file-errors.ts'
+import { cannotWriteError, catchError, errnoCode } from '../storage/file-errors.ts'
 import { tokenLostError } from './messages.ts'
-import { decodeSession, findSession, type ProfileFiles, SESSION_BYTES, type Session } from './session-file.ts'
+import { decodeSession, findSession, NOTE_BYTES, type ProfileFiles, type Session } from './session-file.ts'
 
 /**
  * Returns the name of a refresh token's note file. The file says that the token may have been sent, and reserves the disk space
  * for the next session. Generation 0 reserves the space for a login.
  */
-export function noteFileName({ id, generation }: Pick<Session, 'id' | 'generation'>): string {
+export function tokenNoteName({ id, generation }: Pick<Session, 'id' | 'generation'>): string {
   return `next.${id}.${generation}`
 }
 
@@ -19,7 +19,7 @@ export function noteFileName({ id, generation }: Pick<Session, 'id' | 'generatio
  * @returns the next session if the text is complete; `unsent` if the file is shorter than the space that is written and flushed
  *   before its token is sent; `incomplete` if the token may have been sent; `absent` if there is no such file
  */
-export function readNoteFile(
+export function readTokenNote(
   { disk, directory }: ProfileFiles,
   name: string,
 ): Session | 'absent' | 'unsent' | 'incomplete' {
@@ -28,7 +28,7 @@ export function readNoteFile(
     text = disk.read(join(directory, name))
     return text === undefined ? 'absent' : decodeSession(text)
   } catch {
-    return text !== undefined && Buffer.byteLength(text) < SESSION_BYTES ? 'unsent' : 'incomplete'
+    return text !== undefined && Buffer.byteLength(text) < NOTE_BYTES ? 'unsent' : 'incomplete'
   }
 }
 
@@ -36,12 +36,12 @@ export function readNoteFile(
  * Whether the content of a note file is a complete session, which may replace `session.json`. A session without refresh token
  * is complete only if it has ended: otherwise the token may be in no store.
  */
-export function isCompleteSession(next: ReturnType<typeof readNoteFile> | undefined): next is Session {
+export function isCompleteSession(next: ReturnType<typeof readTokenNote> | undefined): next is Session {
   return typeof next === 'object' && (next.refreshToken !== undefined || next.ended !== undefined)
 }
 
 /** Lists the names of a profile's note files. @throws CliError `cannot_write`, exit 1, if the directory can't be read */
-export function listNoteFiles({ disk, directory }: ProfileFiles): string[] {
+export function listTokenNotes({ disk, directory }: ProfileFiles): string[] {
   return disk.names(directory).filter((name) => name.startsWith('next.'))
 }
 
@@ -57,7 +57,7 @@ export function reserveFile(
   { disk, directory, profile }: ProfileFiles,
   name: string,
   mode: 'new' | 'retry' = 'new',
-  bytes = SESSION_BYTES,
+  bytes = NOTE_BYTES,
 ) {
   const path = join(directory, name)
   const isOwn = mode === 'new'
@@ -66,7 +66,7 @@ export function reserveFile(
     fd = isOwn ? disk.create(path) : disk.open(path)
   } catch (error) {
     if (errnoCode(error) === (isOwn ? 'EEXIST' : 'ENOENT')) throw sessionChangedError(profile)
-    throw writeError(path, error)
+    throw cannotWriteError(path, error)
   }
   let isOpen = true
   const put = (text: string) => {
@@ -104,7 +104,7 @@ export function reserveFile(
     return reservation
   } catch (error) {
     reservation.discard()
-    throw writeError(path, error)
+    throw cannotWriteError(path, error)
   }
 }
 
@@ -128,7 +128,7 @@ export function sessionChangedError(profile: string): CliError {
  *   next command repeats it
  */
 export function replaceSession(files: ProfileFiles, path: string, { id, generation }: Session): void {
-  const { disk, directory } = files
+  const { disk, directory, profile } = files
   try {
     disk.rename(path, files.session)
   } catch (error) {
@@ -137,13 +137,13 @@ export function replaceSession(files: ProfileFiles, path: string, { id, generati
     const now = findSession(files)
     const isStored = now?.id === id && now.generation >= generation
     if (!isStored)
-      throw errnoCode(error) === 'ENOENT' ? tokenLostError(files.profile) : writeError(files.session, error)
+      throw errnoCode(error) === 'ENOENT' ? tokenLostError(profile) : cannotWriteError(files.session, error)
   }
   // Flush the directory before removing earlier note files: otherwise a power loss could bring back the former `session.json`
   // without its note file, and its used token would be sent again.
   catchError(() => {
     disk.syncDirectory(directory)
-    for (const name of listNoteFiles(files)) {
+    for (const name of listTokenNotes(files)) {
       const [, ofId, ofGeneration] = name.split('.')
       if (ofId === id && Number(ofGeneration) < generation)
         catchError(() => disk.remove(join(directory, name)))
@@ -168,7 +168,7 @@ export function storeSessionFromNote(files: ProfileFiles, name: string, session:
       disk.close(fd)
     }
   } catch (error) {
-    throw writeError(path, error)
+    throw cannotWriteError(path, error)
   }
   replaceSession(files, path, session)
 }

@@ -9,20 +9,20 @@ import {
 import { parseBaseUrl } from '../settings/addresses.ts'
 import { addProfileFlag } from '../settings/profiles.ts'
 import { removeFileDurably } from '../storage/atomic-file.ts'
-import { catchError, writeError } from '../storage/file-errors.ts'
+import { cannotWriteError, catchError } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
 import { backoffMs, REQUEST_BACKOFF } from '../timeout.ts'
 import { refreshInterruptedError, sessionOverError, signInHint } from './messages.ts'
 import {
   isCompleteSession,
-  noteFileName,
   type ReservedFile,
-  readNoteFile,
+  readTokenNote,
   replaceSession,
   reserveFile,
   sessionChangedError,
   storeSessionFromNote,
+  tokenNoteName,
 } from './note.ts'
 import { readSessionOrThrow } from './profiles.ts'
 import { findNewestToken, readKeychainItem, storeSession } from './secret.ts'
@@ -94,7 +94,7 @@ export async function renewLocalSession(
   readSessionOrThrow(io, files)
   const meanwhile = () => findReusableToken(findSession(files), io, options)
   return withLock(files.lock, io, { ...sessionLockOptions(io, files), meanwhile }, () =>
-    runRenewalPasses(io, options, (pass) => runLocalPass(pass, files)),
+    repeatPassesUntilRenewed(io, options, (pass) => runLocalPass(pass, files)),
   )
 }
 
@@ -125,11 +125,11 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
   // `--retry-interrupted` sends it again.
   const { value, generation, interruption } = findNewestToken(files, session, reading)
   if (interruption !== undefined && !options.retryInterrupted) throw interruption
-  const name = noteFileName({ id, generation })
+  const name = tokenNoteName({ id, generation })
   // A note file shorter than its reserved space proves that its token wasn't sent, so a retry replaces the file. Without
   // `--retry-interrupted`, this line isn't reached: another process may be about to send the token, if the lock file was
   // deleted.
-  const isUnsent = interruption !== undefined && readNoteFile(files, name) === 'unsent'
+  const isUnsent = interruption !== undefined && readTokenNote(files, name) === 'unsent'
   if (isUnsent) removeFileDurably(join(files.directory, name), files.disk)
   const isNoted = interruption !== undefined && !isUnsent
   // Whether `session.json` still has the text read in step 2. Generations can't tell: those of two sign-ins are unrelated.
@@ -142,7 +142,7 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
   }
 
   // Steps 4 and 5: connect, create the note file, check that `session.json` is unchanged, and send the refresh token.
-  const sent = await reserveAndSendToken(pass, session, value, () => {
+  const sent = await reserveFileAndSendToken(pass, session, value, () => {
     pass.commit()
     const made = reserveFile(files, name, isNoted ? 'retry' : 'new')
     if (isUnchanged()) return made
@@ -154,11 +154,11 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
     // token again.
     if (sent.kind === 'unknown') throw refreshInterruptedError(profile, sent.why)
     if (sent.kind === 'unused') {
-      if (sent.reserved === undefined) return finishUnusedPass(sent)
+      if (sent.reserved === undefined) return finishPassWithUnusedToken(sent)
       discardNote(files, sent.reserved, sent.error)
       // The service refused the token now, but may have accepted it the first time: the outcome stays unknown.
       if (isNoted) throw refreshInterruptedError(profile, sent.error.message)
-      return finishUnusedPass(sent)
+      return finishPassWithUnusedToken(sent)
     }
     const note = sent.reserved
     if (note === undefined) throw new Error('an answer to a token that was not sent')
@@ -192,7 +192,7 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
     const store = (space: ReservedFile) => storeSession(io, files, space, next, sent.refreshToken, failure)
     try {
       await store(note).catch(async (error: CliError) => {
-        if (readNoteFile(files, name) !== 'absent' || !isUnchanged()) throw error
+        if (readTokenNote(files, name) !== 'absent' || !isUnchanged()) throw error
         // Another program, such as a cleanup job, deleted the note file, and `session.json` is unchanged: store the new
         // token through a second note file.
         const again = reserveFile(files, name)
@@ -200,15 +200,15 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
       })
     } catch (error) {
       if (!(error instanceof CliError)) throw error
-      const left = readNoteFile(files, name)
+      const left = readTokenNote(files, name)
       const isOnDisk = isCompleteSession(left) || (error.code === 'cannot_write' && left !== 'absent')
       if (!isOnDisk && (options.always || sent.access === undefined)) throw error
       // Only warn: if `isOnDisk`, the next command stores the session from the note file; otherwise the refresh token is
       // lost, but this command can use the new access token.
-      const problem = writeError(files.session, error.cause).message
+      const problem = cannotWriteError(files.session, error.cause).message
       await io.warn(isOnDisk ? problem : `${error.message}; ${error.hint}`)
     }
-    return finishRenewedPass(sent, next)
+    return finishPassWithNewTokens(sent, next)
   } finally {
     sent.reserved?.close()
   }
@@ -241,8 +241,8 @@ async function recoverNext(
   { id, generation }: Pick<Session, 'id' | 'generation'>,
   known?: 'its secret is in the keychain',
 ): Promise<RenewalPassResult | undefined> {
-  const name = noteFileName({ id, generation: generation - 1 })
-  const next = readNoteFile(files, name)
+  const name = tokenNoteName({ id, generation: generation - 1 })
+  const next = readTokenNote(files, name)
   if (typeof next === 'string' || next.id !== id || next.generation !== generation) return undefined
   if (known === undefined && !isCompleteSession(next)) return undefined
   try {
@@ -295,7 +295,7 @@ function rereadSession(files: ProfileFiles, was: Session): Session | 'directory_
  * @throws CliError the error of a pass; `session_busy`, exit 7, if the session changed in every pass; the last refusal if its
  *   retries are used up
  */
-export async function runRenewalPasses(
+export async function repeatPassesUntilRenewed(
   io: Io,
   options: RenewOptions,
   runPass: (pass: RenewalPass) => Promise<RenewalPassResult>,
@@ -339,7 +339,7 @@ type Settled = Success | Extract<RefreshOutcome, { kind: 'over' }>
  *   throws, nothing is sent
  * @returns the outcome, also for a failure of the network or the service, with the reserved file: undefined if nothing was sent
  */
-export async function reserveAndSendToken(
+export async function reserveFileAndSendToken(
   { io, options }: RenewalPass,
   session: Session,
   refreshToken: string,
@@ -366,7 +366,7 @@ export async function reserveAndSendToken(
  *
  * @throws CliError the reason, if another pass can't help
  */
-export function finishUnusedPass({ error, isTransient }: Unused): RenewalPassResult {
+export function finishPassWithUnusedToken({ error, isTransient }: Unused): RenewalPassResult {
   if (error.code === 'session_busy') return { kind: 'changed' }
   if (!isTransient) throw error
   return { kind: 'retry', error }
@@ -390,7 +390,7 @@ export function buildNextSession(session: Session, outcome: Settled, { io, optio
  *
  * @throws CliError `unexpected_answer`, exit 7, if the response has no usable access token
  */
-export function finishRenewedPass({ access, why }: Success, { profile }: Session): RenewalPassResult {
+export function finishPassWithNewTokens({ access, why }: Success, { profile }: Session): RenewalPassResult {
   if (access !== undefined) return { kind: 'done', token: access }
   const message = `the session of profile ${profile} was renewed, but the answer has no usable access token`
   throw new CliError('unexpected_answer', `${message}: ${why}`, { hint: 'run the command again' })

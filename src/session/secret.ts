@@ -3,10 +3,10 @@ import { realpathSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { callKeychain, testKeychain } from '../credentials/keychain.ts'
 import { CliError } from '../errors.ts'
-import { catchError, reasonOf, writeError } from '../storage/file-errors.ts'
+import { cannotWriteError, catchError, reasonOf } from '../storage/file-errors.ts'
 import type { Io } from '../terminal/io.ts'
 import { refreshInterruptedError, signInHint, tokenLostError, unsentTokenError } from './messages.ts'
-import { isCompleteSession, noteFileName, type ReservedFile, readNoteFile, replaceSession } from './note.ts'
+import { isCompleteSession, type ReservedFile, readTokenNote, replaceSession, tokenNoteName } from './note.ts'
 import { encodeSession, type ProfileFiles, type Session } from './session-file.ts'
 
 /** Content of a keychain item: the refresh token or API key of a profile, with the sign-in and generation it belongs to. */
@@ -69,7 +69,7 @@ export async function readKeychainItem(io: Io, files: ProfileFiles, { store }: S
 export function findNewestToken(files: ProfileFiles, session: Session, { item, failure }: ItemReply) {
   const { profile } = files
   const token = newerToken(session, item)
-  const next = token && readNoteFile(files, noteFileName(token))
+  const next = token && readTokenNote(files, tokenNoteName(token))
   const isNoted = next !== 'absent' && !isCompleteSession(next)
   if (session.store === 'keychain' && item === undefined && isNoted) throw failure ?? noItemError(profile)
   let interruption: CliError | undefined
@@ -149,7 +149,7 @@ export async function storeSession(
   if (session.store === 'keychain') {
     const failure = catchError(() => reservation.fill(encodeSession(session)))
     // Fail before the keychain write: a login that can't replace the former session must not overwrite its keychain item.
-    if (failure !== undefined && session.generation === 1) throw writeError(path, failure)
+    if (failure !== undefined && session.generation === 1) throw cannotWriteError(path, failure)
     try {
       if (refusal !== undefined) throw refusal
       await io.waiting(WAITING, writeItem(io, files, session, secret))

@@ -51,7 +51,7 @@ const FORMAT = 1
  * Number of bytes reserved on the disk for the next session before a refresh token is sent: otherwise a full disk could lose
  * the new token.
  */
-export const SESSION_BYTES = 16 * 1024
+export const NOTE_BYTES = 16 * 1024
 /** Seconds for which a stored access token must still be valid to be used: it could otherwise expire on its way. */
 const MARGIN_SECONDS = 60
 
@@ -157,13 +157,13 @@ export function findReusableToken(
 
 /**
  * Encodes a session for the disk: a line of JSON, and a line with its checksum. Leaves out an access token with which the text
- * would exceed `SESSION_BYTES`.
+ * would exceed `NOTE_BYTES`.
  */
 export function encodeSession(session: Session): string {
   const line = JSON.stringify({ format: FORMAT, ...session })
   const text = `${line}\n${checksumOf(line)}\n`
   const { access, ...rest } = session
-  return access === undefined || Buffer.byteLength(text) <= SESSION_BYTES ? text : encodeSession(rest)
+  return access === undefined || Buffer.byteLength(text) <= NOTE_BYTES ? text : encodeSession(rest)
 }
 
 /**

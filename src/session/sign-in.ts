@@ -4,10 +4,10 @@ import { CliError } from '../errors.ts'
 import type { AccessToken } from '../oauth/token-endpoint.ts'
 import type { LocalStoreKind } from '../settings/table.ts'
 import { removeFileDurably } from '../storage/atomic-file.ts'
-import { catchError, writeError } from '../storage/file-errors.ts'
+import { cannotWriteError, catchError } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
-import { listNoteFiles, noteFileName, type ReservedFile, reserveFile } from './note.ts'
+import { listTokenNotes, type ReservedFile, reserveFile, tokenNoteName } from './note.ts'
 import { sessionLockOptions } from './renew.ts'
 import { deleteKeychainItem, storeSession } from './secret.ts'
 import { findSession, type ProfileFiles, profileFiles, type Session } from './session-file.ts'
@@ -46,7 +46,7 @@ export async function prepareSignIn(
   const requireReservation = (): ReservedFile => {
     if (reservation !== undefined && files.disk.read(reservation.path) !== undefined) return reservation
     discard()
-    reservation = reserveFile(files, noteFileName({ id, generation: 0 }))
+    reservation = reserveFile(files, tokenNoteName({ id, generation: 0 }))
     return reservation
   }
   const discard = () => {
@@ -110,9 +110,9 @@ function removeNotes(files: ProfileFiles, but?: string): void {
   try {
     disk.syncDirectory(directory)
   } catch (error) {
-    throw writeError(directory, error)
+    throw cannotWriteError(directory, error)
   }
-  for (const name of listNoteFiles(files)) if (name !== but) removeFileDurably(join(directory, name), disk)
+  for (const name of listTokenNotes(files)) if (name !== but) removeFileDurably(join(directory, name), disk)
 }
 
 export interface SignOutResult {

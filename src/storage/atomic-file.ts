@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { CliError } from '../errors.ts'
-import { catchError, errnoCode, hintFor, IS_POSIX, reasonOf, writeError } from './file-errors.ts'
+import { cannotWriteError, catchError, errnoCode, hintFor, IS_POSIX, reasonOf } from './file-errors.ts'
 import { readOwnFile } from './json-file.ts'
 import { listDirectory } from './private-directory.ts'
 
@@ -131,7 +131,7 @@ export function writeFileDurably(path: string, text: string, disk: SessionDisk =
     disk.rename(temporary, path)
   } catch (error) {
     catchError(() => disk.remove(temporary))
-    throw writeError(path, error)
+    throw cannotWriteError(path, error)
   }
   // Ignore a failed flush, because the new file is already in place.
   catchError(() => disk.syncDirectory(directory))

@@ -8,7 +8,7 @@ export const IS_POSIX = process.platform !== 'win32'
  * Returns the error `cannot_write`, exit 1, for a file that can't be written, with a hint for its cause. Returns a `CliError`
  * unchanged.
  */
-export function writeError(path: string, error: unknown): CliError {
+export function cannotWriteError(path: string, error: unknown): CliError {
   if (error instanceof CliError) return error
   const permissions =
     'check the owner and the permissions of that directory, or set MAILCLAIM_STATE_DIR and MAILCLAIM_CONFIG_DIR'

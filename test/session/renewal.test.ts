@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { type Context, type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
 import { CliError, InterruptedError } from '../../src/errors.ts'
-import { connect } from '../../src/session/connect.ts'
+import { openClient } from '../../src/session/client.ts'
 import {
   findCredentialWithoutRenewal,
   getCredential,
@@ -11,7 +11,7 @@ import {
   requestNarrowedCredential,
 } from '../../src/session/credential.ts'
 import { describeCredential } from '../../src/session/describe.ts'
-import { listNoteFiles } from '../../src/session/note.ts'
+import { listTokenNotes } from '../../src/session/note.ts'
 import { renewLocalSession } from '../../src/session/renew.ts'
 import { type ProfileFiles, profileFiles } from '../../src/session/session-file.ts'
 import type { SessionDisk } from '../../src/storage/atomic-file.ts'
@@ -78,7 +78,7 @@ async function endOf(work: () => Promise<unknown>): Promise<string> {
 }
 
 function removeNotes(files: ProfileFiles): void {
-  for (const name of listNoteFiles(files)) rmSync(join(files.directory, name))
+  for (const name of listTokenNotes(files)) rmSync(join(files.directory, name))
 }
 
 function signOut(files: ProfileFiles): void {
@@ -210,7 +210,7 @@ describe('a note file shorter than its reserved space', () => {
       const retry = () => renewCredential(world.io, { always: true, retryInterrupted: true })
       // The refused retry was the first use of the token, so the refusal proves that the token is unused.
       expect(await endOf(retry)).toBe('invalid_client 3')
-      expect(listNoteFiles(world.files)).toEqual([])
+      expect(listTokenNotes(world.files)).toEqual([])
       expect(await endOf(() => getCredential(world.io))).toBe('ok')
     },
   )
@@ -264,7 +264,7 @@ describe('the access token', () => {
   it('if the service rejects an access token, the command renews the token and repeats the request', async () => {
     const world = await signedIn([() => jsonResponse(200, TOKENS), () => textResponse(401, '{}')])
     await getCredential(world.io)
-    await connect(world.io).get('/grants')
+    await openClient(world.io).get('/grants')
     expect(world.sent.map(({ url }) => url.pathname)).toEqual([
       '/oauth/token',
       '/grants',
@@ -324,7 +324,7 @@ describe('a session', () => {
     for (const name of [`next.${sessionIn(files).id}.0`, other])
       writeFileSync(join(files.directory, name), '')
     await getCredential(io)
-    expect(listNoteFiles(files)).toEqual([other])
+    expect(listTokenNotes(files)).toEqual([other])
   })
 
   it.each(['file', 'keychain'] as const)(

@@ -7,7 +7,7 @@ import { describeCredential } from '../../src/session/describe.ts'
 import { keychainAccount } from '../../src/session/secret.ts'
 import { encodeSession, profileFiles, type Session } from '../../src/session/session-file.ts'
 import { forgetSession, prepareSignIn } from '../../src/session/sign-in.ts'
-import { writeError } from '../../src/storage/file-errors.ts'
+import { cannotWriteError } from '../../src/storage/file-errors.ts'
 import { createIo, type Io } from '../../src/terminal/io.ts'
 import { createFakeContext, createFakeKeychain, fakeSettings } from '../fake-context.ts'
 import { changeSession, filesOf, sessionIn, signInWith, withEffects } from './sandbox-session.ts'
@@ -159,7 +159,7 @@ describe('a logout', () => {
     const { io, files } = await machine()
     await signInWith(io, tokens('1'), 'file')
     const names = () => {
-      throw writeError(files.directory, new Error('EACCES: permission denied, scandir'))
+      throw cannotWriteError(files.directory, new Error('EACCES: permission denied, scandir'))
     }
     const forgotten = forgetSession(io, 'default', { ...files, disk: { ...files.disk, names } })
     await expect(forgotten).rejects.toMatchObject({ message: expect.stringMatching(/^tokens may remain on/) })

@@ -72,10 +72,10 @@ export const command = defineCommand({
 })
 
 async function tryOnline(io: Io): Promise<'accepted' | CliError> {
-  const { connect } = await import('../../session/connect.ts')
+  const { openClient } = await import('../../session/client.ts')
   const { verifyCredential } = await import('../../service/lists.ts')
   try {
-    await verifyCredential(connect(io))
+    await verifyCredential(openClient(io))
     return 'accepted'
   } catch (error) {
     if (error instanceof CliError && !io.interrupts.signal.aborted) return error

@@ -51,13 +51,13 @@ export const command = defineCommand({
  * send (exit 7) is returned as last seen, with a warning; after three failures in a row, `refresh` throws the error.
  */
 async function createRefresher(io: Io) {
-  const [{ refreshClaim, toTarget }, { forgetClaim }, { formatDomain }, { connect }] = await Promise.all([
+  const [{ refreshClaim, toTarget }, { forgetClaim }, { formatDomain }, { openClient }] = await Promise.all([
     import('../../claims/load.ts'),
     import('../../claims/ledger.ts'),
     import('../../claims/lifecycle.ts'),
-    import('../../session/connect.ts'),
+    import('../../session/client.ts'),
   ])
-  const client = connect(io)
+  const client = openClient(io)
   const inTurn = limitConcurrency(MAX_PARALLEL_REQUESTS)
   let failure: CliError | undefined
   let failuresInRow = 0

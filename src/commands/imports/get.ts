@@ -17,10 +17,10 @@ export const command = defineCommand({
   output: { schema: 'import', fields: IMPORT_FIELDS, columns: IMPORT_COLUMNS },
   account: 'signed_in',
   async run({ arguments: [id = ''] }, io) {
-    const [{ getImport }, { connect }] = await Promise.all([
+    const [{ getImport }, { openClient }] = await Promise.all([
       import('../../service/lists.ts'),
-      import('../../session/connect.ts'),
+      import('../../session/client.ts'),
     ])
-    await io.write(await getImport(connect(io), id), IMPORT_COLUMNS)
+    await io.write(await getImport(openClient(io), id), IMPORT_COLUMNS)
   },
 })

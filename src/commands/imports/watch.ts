@@ -24,10 +24,10 @@ export const command = defineCommand({
   errors: ['import'],
   account: 'signed_in',
   async run({ arguments: [id = ''], options }, io) {
-    const [{ watchImport }, { connect }] = await Promise.all([
+    const [{ watchImport }, { openClient }] = await Promise.all([
       import('../../imports/watch.ts'),
-      import('../../session/connect.ts'),
+      import('../../session/client.ts'),
     ])
-    await watchImport(id, startDeadline(options, io.clock), connect(io), io)
+    await watchImport(id, startDeadline(options, io.clock), openClient(io), io)
   },
 })

@@ -50,7 +50,7 @@ export interface RenewalAttempt {
 }
 
 /** Returns the name of an attempt's pending file, which holds the outcome until etcd confirms it. */
-export function pendingFileName({ id, generation, writer }: RenewalAttempt): string {
+export function outcomeFileName({ id, generation, writer }: RenewalAttempt): string {
   return `pending.${id}.${generation}.${writer}`
 }
 
@@ -59,7 +59,7 @@ export function pendingFileName({ id, generation, writer }: RenewalAttempt): str
  *
  * @throws CliError `cannot_write`, exit 1, if the directory can't be read
  */
-export function listPendingFiles({ disk, directory }: ProfileFiles): (RenewalAttempt & { path: string })[] {
+export function listOutcomeFiles({ disk, directory }: ProfileFiles): (RenewalAttempt & { path: string })[] {
   return disk.names(directory).flatMap((name) => {
     const [kind, id = '', generation, writer = ''] = name.split('.')
     return kind === 'pending'
@@ -73,6 +73,6 @@ export function removeLocalCopies(files: ProfileFiles): void {
   removeCachedSession(files)
   // Ignore a directory that can't be listed: the next command that lists it reports the error.
   catchError(() => {
-    for (const { path } of listPendingFiles(files)) catchError(() => files.disk.remove(path))
+    for (const { path } of listOutcomeFiles(files)) catchError(() => files.disk.remove(path))
   })
 }

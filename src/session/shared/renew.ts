@@ -6,23 +6,23 @@ import { notSignedInError, sessionOverError, tokenLostError } from '../messages.
 import { type ReservedFile, reserveFile } from '../note.ts'
 import {
   buildNextSession,
-  finishRenewedPass,
-  finishUnusedPass,
+  finishPassWithNewTokens,
+  finishPassWithUnusedToken,
   type RenewalPass,
   type RenewalPassResult,
-  reserveAndSendToken,
-  runRenewalPasses,
+  repeatPassesUntilRenewed,
+  reserveFileAndSendToken,
   sessionReplacedError,
 } from '../renew.ts'
-import { findReusableToken, type RenewOptions, requireSameService, SESSION_BYTES } from '../session-file.ts'
-import { pendingFileName, type RenewalAttempt, removeCachedSession, writeCachedSession } from './local.ts'
+import { findReusableToken, NOTE_BYTES, type RenewOptions, requireSameService } from '../session-file.ts'
+import { outcomeFileName, type RenewalAttempt, removeCachedSession, writeCachedSession } from './local.ts'
 import {
   createHexId,
-  deliverAndRead,
-  deliverOutcome,
+  deliverRenewalOutcome,
   openSharedStore,
   type SharedSessionAtRevision,
   type SharedStore,
+  syncSession,
   unknownOutcomeError,
 } from './store.ts'
 import { type RenewalMarker, type SharedSession, sealSession } from './value.ts'
@@ -45,7 +45,7 @@ const ANSWER_LIMIT_MS = 30_000
  */
 const DELIVERY_LIMIT_MS = 50_000
 /** Number of bytes reserved for a pending file, whose text is a sealed session and so longer than `session.json`. */
-const PENDING_BYTES = 2 * SESSION_BYTES
+const OUTCOME_FILE_BYTES = 2 * NOTE_BYTES
 /** Milliseconds between two reads of etcd while another machine's marker is in it, before jitter. */
 const POLL_MS = 1000
 
@@ -73,7 +73,7 @@ export async function renewSharedSession(io: Io, options: RenewOptions): Promise
   // Create the profile's directory, in which a pending file keeps the outcome if etcd doesn't confirm it.
   await store.files.prepare()
   const renewal: SharedRenewal = { store }
-  return runRenewalPasses(io, options, (pass) => runSharedPass(pass, renewal))
+  return repeatPassesUntilRenewed(io, options, (pass) => runSharedPass(pass, renewal))
 }
 
 /** Performs steps 2 to 6 of docs/fleet.md once. */
@@ -83,7 +83,7 @@ async function runSharedPass(pass: RenewalPass, renewal: SharedRenewal): Promise
   const { files } = store
 
   // Step 2: deliver the outcomes of this machine's earlier commands to etcd, and read the session.
-  const found = await io.waiting('Waiting for etcd …', deliverAndRead(store))
+  const found = await io.waiting('Waiting for etcd …', syncSession(store))
   if (found === undefined) throw notSignedInError(files.profile)
   const { session, marker: former } = found
   const { id, generation, profile } = session
@@ -100,7 +100,7 @@ async function runSharedPass(pass: RenewalPass, renewal: SharedRenewal): Promise
     await writeCachedSession(files, session)
     return { kind: 'done', token: access }
   }
-  if (former !== null && !(await mayTakeOver(pass, renewal, found, former))) return { kind: 'waited' }
+  if (former !== null && !(await waitForOtherMachine(pass, renewal, found, former))) return { kind: 'waited' }
 
   pass.commit()
   // Step 3: write the marker, by which this process alone may send the token.
@@ -109,14 +109,14 @@ async function runSharedPass(pass: RenewalPass, renewal: SharedRenewal): Promise
 
   const limited = { ...pass, io: { ...io, settings: { ...io.settings, httpTimeoutMs: ANSWER_LIMIT_MS } } }
   // Steps 4 and 5: connect, reserve the pending file, and send the refresh token.
-  const sent = await reserveAndSendToken(limited, session, session.refreshToken ?? '', () => {
+  const sent = await reserveFileAndSendToken(limited, session, session.refreshToken ?? '', () => {
     // Send nothing if the marker is old: by the time of the response, other machines could have declared the outcome
     // unknown, and a user could be sending the token again.
     if (own.elapsed() > MARKER_LIMIT_MS)
       throw new CliError('unreachable', 'it took too long to reach the service; nothing was sent', {
         hint: 'run the command again',
       })
-    return reservePending(store, own.attempt)
+    return reserveOutcomeFile(store, own.attempt)
   })
 
   // Step 6: write what the response proves to the pending file and to etcd.
@@ -130,7 +130,7 @@ async function runSharedPass(pass: RenewalPass, renewal: SharedRenewal): Promise
     // The service refused the token now, but may have accepted it the first time: the outcome stays unknown.
     if (sent.reserved !== undefined && former !== null)
       throw unknownOutcomeError(store, own.marker, sent.error.message)
-    return finishUnusedPass(sent)
+    return finishPassWithUnusedToken(sent)
   }
   const next = buildNextSession(session, sent, pass)
   if (sent.kind === 'over') {
@@ -151,7 +151,7 @@ async function runSharedPass(pass: RenewalPass, renewal: SharedRenewal): Promise
     throw sessionReplacedError(profile)
   }
   await writeCachedSession(files, next)
-  return finishRenewedPass(sent, next)
+  return finishPassWithNewTokens(sent, next)
 }
 
 /**
@@ -161,7 +161,7 @@ async function runSharedPass(pass: RenewalPass, renewal: SharedRenewal): Promise
  * @returns true if the outcome is unknown and this is a retry, which may replace the marker; false to read etcd again
  * @throws CliError `refresh_interrupted`, exit 4, if the outcome is unknown and this is no retry
  */
-async function mayTakeOver(
+async function waitForOtherMachine(
   { io, options }: RenewalPass,
   renewal: SharedRenewal,
   { session, revision }: SharedSessionAtRevision,
@@ -209,7 +209,7 @@ async function addMarker(store: SharedStore, { session, marker: former, revision
     if (!(error instanceof CliError)) throw error
     const sealed = await sealSession({ session, marker: former }, store.access)
     catchError(() => {
-      const pending = reservePending(store, attempt)
+      const pending = reserveOutcomeFile(store, attempt)
       pending.fill(sealed)
       pending.close()
     })
@@ -223,8 +223,8 @@ async function addMarker(store: SharedStore, { session, marker: former, revision
  *
  * @throws CliError `cannot_write`, exit 1; `session_busy`, exit 7, if the file exists
  */
-function reservePending({ files }: SharedStore, attempt: RenewalAttempt): ReservedFile {
-  return reserveFile(files, pendingFileName(attempt), 'new', PENDING_BYTES)
+function reserveOutcomeFile({ files }: SharedStore, attempt: RenewalAttempt): ReservedFile {
+  return reserveFile(files, outcomeFileName(attempt), 'new', OUTCOME_FILE_BYTES)
 }
 
 /**
@@ -245,12 +245,12 @@ async function storeOutcome(
   const sealed = await sealSession(outcome, store.access)
   let kept = pending
   const failure = catchError(() => {
-    kept ??= reservePending(store, attempt)
+    kept ??= reserveOutcomeFile(store, attempt)
     kept.fill(sealed)
   })
   let stored: SharedSessionAtRevision | undefined
   try {
-    stored = await deliverOutcome(store, attempt, outcome, own, DELIVERY_LIMIT_MS - elapsed())
+    stored = await deliverRenewalOutcome(store, attempt, outcome, own, DELIVERY_LIMIT_MS - elapsed())
   } catch (error) {
     if (!(error instanceof CliError)) throw error
   }

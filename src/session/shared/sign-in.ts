@@ -8,10 +8,10 @@ import { readCachedSession, removeCachedSession, removeLocalCopies, writeCachedS
 import {
   BEST_EFFORT_ETCD_TIMEOUT_MS,
   createHexId,
-  deliverAndRead,
-  findHeldSession,
+  findUndeliveredSession,
   openSharedStore,
   type SharedStore,
+  syncSession,
   unknownOutcomeError,
 } from './store.ts'
 import { sealSession } from './value.ts'
@@ -36,7 +36,7 @@ export async function prepareSharedSignIn(io: Io): Promise<PreparedSignIn> {
       const now = io.clock.now()
       const made = { id: createHexId(io, 6), generation: 1, signedInAt: now, issuedAt: now }
       const session: Session = { ...signIn, ...made, profile, store: 'etcd' }
-      await io.interrupts.shield(() => replace(store, { ...session, refreshToken: secret }))
+      await io.interrupts.shield(() => overwriteSession(store, { ...session, refreshToken: secret }))
       // Remove pending files: they belong to the former sign-in, which etcd no longer holds.
       removeLocalCopies(store.files)
       await writeCachedSession(store.files, session)
@@ -50,15 +50,14 @@ export async function prepareSharedSignIn(io: Io): Promise<PreparedSignIn> {
  *
  * @throws CliError as `swap` of the etcd client; after `unreachable`, the session may be stored
  */
-async function replace({ etcd, access }: SharedStore, session: Session): Promise<void> {
+async function overwriteSession({ etcd, access }: SharedStore, session: Session): Promise<void> {
   const sealed = await sealSession({ session, marker: null }, access)
   let found = await etcd.read()
   try {
     for (let isDone = false; !isDone; )
       ({ isDone, found } = await etcd.swap(found?.revision ?? '0', sealed, WRITE_LIMIT_MS))
   } catch (error) {
-    const isSilent = error instanceof CliError && error.exit === Exit.unavailable
-    if (!isSilent) throw error
+    if (!(error instanceof CliError) || error.exit !== Exit.unavailable) throw error
     throw error.with({
       message: `the sign-in may not be stored: ${error.message}`,
       hint: `sign in again unless this shows the session: ${addProfileFlag('mailclaim auth status', session.profile)}`,
@@ -99,9 +98,9 @@ export async function endSharedSession(io: Io, profile: string): Promise<SignOut
 export async function describeSharedSession(io: Io) {
   const store = openSharedStore(io, BEST_EFFORT_ETCD_TIMEOUT_MS)
   const isGood = (session: Session | undefined) => isFresh(session?.access, io.clock.now())
-  const found = await deliverAndRead(store).catch(async (error: unknown) => {
+  const found = await syncSession(store).catch(async (error: unknown) => {
     if (!(error instanceof CliError) || error.exit !== Exit.unavailable) throw error
-    const held = await findHeldSession(store)
+    const held = await findUndeliveredSession(store)
     if (held !== undefined)
       await io.warn('this machine holds the new token, and its next command brings it to etcd')
     const kept = held ?? readCachedSession(store.files)

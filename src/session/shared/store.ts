@@ -5,7 +5,7 @@ import type { Io } from '../../terminal/io.ts'
 import { signInHint } from '../messages.ts'
 import { profileFiles, type Session } from '../session-file.ts'
 import { createEtcdClient, type EtcdValue } from './etcd.ts'
-import { listPendingFiles, type RenewalAttempt, readCachedSession } from './local.ts'
+import { listOutcomeFiles, type RenewalAttempt, readCachedSession } from './local.ts'
 import { type RenewalMarker, readEtcdSetup, type SharedSession, sealSession, unsealSession } from './value.ts'
 
 /** The session and its marker in etcd, with the revision of the key. */
@@ -62,12 +62,12 @@ export type SharedStore = ReturnType<typeof openSharedStore>
  * @throws CliError as `SharedStore.read` and `swap`; `store_unavailable`, exit 4, if etcd holds an older generation than this
  *   machine has seen, as after a restored backup
  */
-export async function deliverAndRead(store: SharedStore): Promise<SharedSessionAtRevision | undefined> {
+export async function syncSession(store: SharedStore): Promise<SharedSessionAtRevision | undefined> {
   const { io, files } = store
   // Read this machine's files before etcd: another process of this machine may renew during the request, and its newer cached
   // session would make etcd look restored from a backup.
   const known = readCachedSession(files)
-  const left = listPendingFiles(files)
+  const left = listOutcomeFiles(files)
   let found = await store.read()
   for (const file of left) {
     if (found === undefined) {
@@ -76,7 +76,7 @@ export async function deliverAndRead(store: SharedStore): Promise<SharedSessionA
     }
     const outcome = await readOutcome(store, file.path)
     if (outcome !== undefined)
-      found = await deliverOutcome(store, file, outcome, found, PENDING_DELIVERY_LIMIT_MS)
+      found = await deliverRenewalOutcome(store, file, outcome, found, PENDING_DELIVERY_LIMIT_MS)
     // Keep a pending file without a complete outcome until etcd holds a later session: it may belong to a renewal that is
     // still running.
     const isOfNoUse = found !== undefined && (outcome !== undefined || isObsolete(file, found))
@@ -95,8 +95,8 @@ export async function deliverAndRead(store: SharedStore): Promise<SharedSessionA
  * Returns the session with new tokens from a pending file, which etcd may not hold yet; undefined if no pending file has new
  * tokens.
  */
-export async function findHeldSession(store: SharedStore): Promise<Session | undefined> {
-  for (const { path, generation } of listPendingFiles(store.files)) {
+export async function findUndeliveredSession(store: SharedStore): Promise<Session | undefined> {
+  for (const { path, generation } of listOutcomeFiles(store.files)) {
     const session = (await readOutcome(store, path))?.session
     if (session?.refreshToken !== undefined && session.generation > generation) return session
   }
@@ -121,7 +121,7 @@ async function readOutcome({ access, files }: SharedStore, path: string): Promis
  * @returns the value in etcd; undefined if the key doesn't exist, so that the tokens must be kept on this machine
  * @throws CliError as `SharedStore.swap`
  */
-export async function deliverOutcome(
+export async function deliverRenewalOutcome(
   store: SharedStore,
   attempt: RenewalAttempt,
   outcome: SharedSession,
@@ -162,7 +162,7 @@ export function unknownOutcomeError(
   const sent = `the refresh token of profile ${profile} may have been sent by ${host}`
   const message = why === undefined ? sent : `${sent}: ${why}`
   const isElsewhere =
-    unknown === 'said by another' && !listPendingFiles(files).some((file) => file.writer === writer)
+    unknown === 'said by another' && !listOutcomeFiles(files).some((file) => file.writer === writer)
   const status = addProfileFlag('mailclaim auth status', profile)
   const there = host === io.installation.host ? `another machine named ${host}` : host
   const hint = isElsewhere

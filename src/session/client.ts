@@ -11,14 +11,14 @@ import { notSignedInError } from './messages.ts'
  * @param renews false to use only an API key or a valid access token; without either, requests fail with exit 4
  * @throws CliError exit 3 without a usable base URL
  */
-export function connect(io: Io, { renews = true }: { readonly renews?: boolean } = {}): ServiceClient {
+export function openClient(io: Io, { renews = true }: { readonly renews?: boolean } = {}): ServiceClient {
   let key: Credential | undefined
   let asked: Promise<Credential> | undefined
   const renewals = new Map<string, Promise<Credential | undefined>>()
   return createServiceClient(io, {
     async credential() {
       if (key !== undefined) return key
-      asked ??= (renews ? getCredential(io) : requireGood(io)).finally(() => {
+      asked ??= (renews ? getCredential(io) : requireUsable(io)).finally(() => {
         asked = undefined
       })
       const credential = await asked
@@ -35,7 +35,7 @@ export function connect(io: Io, { renews = true }: { readonly renews?: boolean }
   })
 }
 
-async function requireGood(io: Io): Promise<Credential> {
+async function requireUsable(io: Io): Promise<Credential> {
   const found = await findCredentialWithoutRenewal(io)
   if (found.kind === 'outdated') throw notSignedInError(io.settings.profile.value)
   return found
