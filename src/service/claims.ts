@@ -18,7 +18,7 @@ export async function createClaim(
 }
 
 /**
- * Requests verification of a claim. The service responds before it verifies, so the returned claim doesn't have the result yet.
+ * Requests verification of a claim. The service responds before it verifies, so the returned claim may not have the result yet.
  *
  * @param domainId the claim's `domain_id`
  */
@@ -37,9 +37,8 @@ export function isUuid(text: string): boolean {
 }
 
 /**
- * Fetches the latest claim of a placeholder domain.
+ * Fetches the latest claim with a `domain_id`.
  *
- * @param domainId the claim's `domain_id`
  * @throws CliError `not_found`, exit 5, without such a claim
  */
 export async function getClaim(

@@ -22,11 +22,14 @@ export interface RequestOptions {
    * Cancels the request; default: the interrupt signal. A caller's own signal must abort on interrupts too, so that Ctrl-C works.
    */
   readonly signal?: AbortSignal
-  /** Maximum number of attempts; default: 4. Polling passes 1, because the next poll is the retry. */
+  /**
+   * Maximum number of attempts, not counting one that is refused with 401 before the credential is renewed; default: 4. Polling
+   * passes 1, except for its first request, because the next poll is the retry.
+   */
   readonly maxAttempts?: number
   /**
    * Maximum milliseconds for the request with its retries and pauses, if less than the client's own limit; usually from
-   * `stepTimeoutMs`. `Retry-After` doesn't extend this limit.
+   * `stepTimeoutMs`. `Retry-After` doesn't extend this limit, but the time for renewing the credential isn't counted.
    */
   readonly timeoutMs?: number
 }
@@ -41,14 +44,17 @@ export interface CredentialProvider {
 /** Query parameters by name; undefined and empty values are left out. */
 type Query = Readonly<Record<string, string | number | undefined>>
 
-/** A client that sends requests with the profile's credential. Each failure is a `CliError`. */
+/** Client that sends requests with a credential. A failure is a `CliError`; a canceled request rejects with its signal's reason. */
 export interface ServiceClient {
   get(path: string, query?: Query, options?: RequestOptions): Promise<ServiceResponse>
   post(path: string, body?: object, options?: RequestOptions): Promise<ServiceResponse>
 }
 
 const MAX_ATTEMPTS = 4
-/** Maximum milliseconds for a request with its retries; a longer `--http-timeout` and the delays of `Retry-After` extend it. */
+/**
+ * Maximum milliseconds for a request with its retries. A longer `--http-timeout` extends it, and so does `Retry-After` unless the
+ * caller sets `timeoutMs`.
+ */
 const MAX_REQUEST_MS = 45_000
 /** Minimum retry delay in milliseconds that is announced on stderr. */
 const MIN_NOTICED_DELAY_MS = 3000
@@ -56,10 +62,11 @@ const MIN_NOTICED_DELAY_MS = 3000
 /**
  * Creates a client for the operations that need a credential.
  *
- * A GET is retried after network errors, 429 and 5xx, with exponential backoff and jitter; a POST only if nothing can have been
- * sent, or after a 429 or 503 with `Retry-After`. A request with its retries takes at most 45 seconds (or `--http-timeout`, if
- * longer) plus the time that `Retry-After` asks to wait. After two seconds without a response, stderr names the host. After a 401,
- * a new credential is requested once. Redirects are not followed.
+ * A GET is retried after most network errors and after temporary statuses (`isTemporaryStatus`), with exponential backoff and
+ * jitter; a POST only if nothing can have been sent, or after a 429 or 503 with `Retry-After`. By default, a request with its
+ * retries takes at most 45 seconds (or `--http-timeout`, if longer) plus the time that `Retry-After` asks to wait. After two
+ * seconds without a response, stderr names the host, unless `maxAttempts` is 1. After a 401, a new credential is requested once.
+ * Redirects are not followed.
  *
  * @throws CliError exit 3 if the base URL is missing or unusable
  */
@@ -78,7 +85,7 @@ export function createServiceClient(io: Io, credentials: CredentialProvider): Se
       signal.throwIfAborted()
       const limitMs = Math.min(settings.httpTimeoutMs, end - clock.monotonic())
       const sending = attempt(request, credential, limitMs, signal)
-      // With a single attempt the caller polls and announces the wait, so print no notice here.
+      // Print no notice with a single attempt: the caller polls and announces the wait, or can do without the response.
       const failure = await (maxAttempts === 1 ? sending : io.waiting(`Waiting for ${base.host} …`, sending))
       if (!(failure instanceof CliError)) return failure
       if (failure.status === 401 && !isRenewed) {
@@ -153,7 +160,7 @@ interface ServiceRequest {
   readonly body?: object | undefined
 }
 
-/** Whether a failed request may be retried: a GET after a temporary failure, a POST only if the service can't have acted on it. */
+/** Whether to retry: a GET after a temporary failure; a POST only if nothing was sent, or after a 429 or 503 with `Retry-After`. */
 function mayRetry({ status = 0, retryAfterMs, cause }: CliError, method: HttpRequest['method']): boolean {
   if (cause instanceof TransportError) {
     // Never retry these kinds: after `aborted` the program is closing its connections, and the others would fail again in the same

@@ -12,13 +12,13 @@ export interface ResourceState {
   readonly details?: string
   /** State in words, for messages to the user. */
   readonly text: string
-  /** Present if the state is final; `error` is the error with which the command ends, undefined on success. */
+  /** Present if the state is final; `error` is undefined on success. */
   readonly end?: { readonly error?: CliError | undefined }
 }
 
 /**
- * Event of `followResource`: `status` (first or changed status), `waiting` (changed details, or a reminder), `warning` (failed
- * request) or `done`.
+ * Event of `followResource`: `status` (first or changed status), `waiting` (same status: with changed details, after a warning, or
+ * as a reminder), `warning` (failed request) or `done` (final state).
  */
 export interface FollowEvent<T> {
   readonly event: 'status' | 'waiting' | 'warning' | 'done'
@@ -31,17 +31,17 @@ export interface FollowOptions<T> {
   readonly deadline: Deadline
   readonly fetch: (options: RequestOptions) => Promise<T>
   readonly describe: (value: T) => ResourceState
-  /** Delays between requests: the first `steady` ones are equal, then each is 1.5 times the previous one. */
+  /** Delays between requests, before jitter: the first `steady` ones are equal, then each grows by `factor` (default: 1.5). */
   readonly delays: BackoffOptions & { readonly steady?: number }
-  /** Resource from an earlier response. With it, even the first request may fail without ending the watch. */
+  /** Resource from an earlier response. With it, a first request that fails with exit 7 doesn't end the watch. */
   readonly known?: T
   /** Called after the deadline: returns code, name of the resource and hint for the error, exit 8. */
   readonly timeout: (value: T) => { readonly code: ErrorCode; readonly what: string; readonly hint: string }
 }
 
-/** Maximum milliseconds since the last successful response; after that a failed request ends the watch. */
+/** Maximum milliseconds since the last successful response (or the start of the watch); then a failed request ends the watch. */
 const MAX_SILENCE_MS = 15 * 60_000
-/** Maximum milliseconds for which `Retry-After` is honored: a user watches and expects news. */
+/** Maximum milliseconds for which `Retry-After` is honored: a user may be watching and expects news. */
 const MAX_PAUSE_MS = 5 * 60_000
 /**
  * Milliseconds by which a timer may fire early; a deadline this close counts as reached, otherwise one more request would follow.
@@ -49,16 +49,15 @@ const MAX_PAUSE_MS = 5 * 60_000
 const TIMER_TOLERANCE_MS = 1
 
 /**
- * Polls a resource until its state is final or the deadline passes. Yields each change, each failed request, and once a minute a
- * reminder while nothing changes. Delays grow and have jitter, so that many clients spread out; `Retry-After` is honored up to five
- * minutes.
+ * Polls a resource until its state is final or the deadline passes. Yields changes, failed requests, and once a minute a reminder
+ * while nothing changes. Delays grow and have jitter, so that many clients spread out; `Retry-After` is honored up to five minutes.
  *
- * The first request has the client's usual retries, and its failure ends the watch unless `known` is given. Later, a failure with
- * exit 7 is only reported, and polling continues.
+ * Without `known`, the first request has the client's usual retries, and its failure ends the watch. Any other request has one
+ * attempt, after whose failure with exit 7 polling continues.
  *
  * @returns the resource as last received, with the error of its final state, or an error with exit 8 after the deadline
- * @throws CliError a failure that retrying can't change; a response about another resource; any failure after 15 minutes without a
- *   response; the interrupt's reason
+ * @throws CliError a failure with an exit other than 7; a response about another resource; any failure of the first request without
+ *   `known`, or after 15 minutes without a response; the interrupt's reason
  */
 export async function* followResource<T extends object>(
   { fetch, describe, delays, known, timeout, deadline }: FollowOptions<T>,

@@ -28,8 +28,9 @@ export function createGrantFetcher(client: ServiceClient): PageFetcher<Grant> {
 }
 
 /**
- * Verifies a credential by listing one grant: the cheapest request that needs a credential and changes nothing. @throws CliError
- * exit 4 if the service refuses the credential
+ * Verifies the client's credential by listing one grant, which changes nothing.
+ *
+ * @throws CliError exit 4 if the service refuses the credential; other errors of the request
  */
 export async function verifyCredential(client: ServiceClient): Promise<void> {
   await client.get('/oauth/grants', { limit: 1 })
@@ -88,9 +89,9 @@ async function requestPage<T>(
 
 /** The part of a list to read. With `before`, only the page in front of that item is read: at most 100 items. */
 export interface ListRange<T> extends Pick<PageQuery, 'after' | 'before'> {
-  /** Maximum number of items from all pages together; undefined for all items. */
+  /** Maximum number of items from all pages together; undefined for no limit. */
   readonly limit?: number | undefined
-  /** Filter for what the service can't filter; `limit` counts the items that pass it. */
+  /** Whether to yield an item; for what the service can't filter. `limit` counts the yielded items. */
   readonly filter?: ((item: T) => boolean) | undefined
 }
 
@@ -99,7 +100,7 @@ export interface ListPage<T> {
   readonly items: readonly T[]
   /** The response of the service that contained the items. */
   readonly envelope: ListEnvelope<T>
-  /** Whether the list has more items after this page, even if the range ends here. */
+  /** Whether the list has more items after this page (with `before`: in front of it), even if the range ends here. */
   readonly hasMore: boolean
 }
 
@@ -122,8 +123,8 @@ export async function* readListPages<T extends { readonly id?: string | null }>(
   const seen = new Set(after === undefined ? [] : [after])
   let left = limit
   // Requests a page; with a filter, a page of the maximum size, because it's unknown how many items will pass.
-  const ask = (place: Omit<PageQuery, 'limit'>) =>
-    fetchPage({ limit: filter ? MAX_PAGE_SIZE : Math.min(left, MAX_PAGE_SIZE), ...place }, signal)
+  const ask = (cursor: Omit<PageQuery, 'limit'>) =>
+    fetchPage({ limit: filter ? MAX_PAGE_SIZE : Math.min(left, MAX_PAGE_SIZE), ...cursor }, signal)
   const askForNext = async ({ data }: ListEnvelope<T>) => ask({ after: nextCursor(data, seen) })
   let asked: Promise<ListEnvelope<T>> | undefined = ask({ after, before })
   try {

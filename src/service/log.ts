@@ -2,7 +2,7 @@ import type { Context, HttpRequest, HttpTransport } from '../context.ts'
 import { writeStderrLines } from '../terminal/notices.ts'
 import { redact } from '../terminal/redact.ts'
 
-/** Names of the headers that `--verbose` shows; none of them carries a credential, a cookie or a code. */
+/** Names of the headers that `--verbose` shows. None carries a credential or a cookie; `location` is shown without its query. */
 const SHOWN_HEADERS =
   /^(accept|content-length|content-type|date|location|(x-)?(request|correlation|trace)-?id|retry-after|server|traceparent|user-agent|via|(x-)?ratelimit(-\w+)?)$/
 
@@ -12,7 +12,7 @@ const SHOWN_HEADERS =
  */
 export function createLoggingTransport(context: Context): HttpTransport {
   const { http, clock } = context
-  // Ignore a log line that can't be written, for example because stderr is closed: it must not fail the request.
+  // Ignore a log line that can't be written: it must not fail the request.
   const log = (sign: '>' | '<', lines: readonly string[]) =>
     writeStderrLines(
       lines.map((line) => `${sign} ${line}`),
@@ -38,8 +38,8 @@ export function createLoggingTransport(context: Context): HttpTransport {
 }
 
 /**
- * Returns the secrets in a request (credential, refresh token, code, code verifier), which messages leave out even if a response
- * quotes them.
+ * Returns the secrets in a request (credential, refresh token, code, code verifier), to be redacted in texts from its response,
+ * which may quote them.
  */
 export function secretsOf({ headers, body }: HttpRequest): string[] {
   const { authorization = '' } = headers

@@ -12,8 +12,8 @@ const PAUSES = { first: 1000, max: 30_000, jitter: 0 } as const
 const MAX_REFUSAL_MS = 5 * 60_000
 
 /**
- * State of consecutive refusals: `since` the first was sent, pause `until` (both milliseconds of the monotonic clock), number of
- * `pauses` so far, and the last refusal.
+ * State of consecutive refusals: when the first refused request was sent (`since`) and the pause ends (`until`), both in
+ * milliseconds of the monotonic clock; the number of `pauses` so far; and the last refusal.
  */
 interface Refusal {
   readonly since: number
@@ -26,9 +26,10 @@ interface Refusal {
  * Wraps the HTTP transport for many requests to one service: sends at most `concurrent` requests at once, and pauses all requests
  * together when the service refuses one.
  *
- * A 429, or a 503 with `Retry-After`, begins a pause as long as the service asks; a request that got a 429 is sent again afterward.
- * A request returns the refusal at once if its `timeoutMs` is shorter than the pause, if `Retry-After` exceeds a minute, or after
- * five minutes of refusals. A request with `beforeSend` (a token refresh) never waits, because its sender holds the session's lock.
+ * A 429, or a 503 with `Retry-After`, begins a pause: as long as `Retry-After`, or without it 1, 2, 4 … seconds. A request that
+ * got a 429 is sent again afterward. A request returns the refusal at once if its `timeoutMs` is shorter than the rest of the
+ * pause, if `Retry-After` exceeds a minute, or after five minutes of refusals. A request with `beforeSend` (a token refresh) is
+ * sent at once, because its sender holds the session's lock.
  */
 export function createPacingTransport(
   http: HttpTransport,

@@ -9,7 +9,7 @@ import { formatDuration, formatRelativeTime } from '../terminal/time.ts'
 import { isTemporaryStatus, parseRetryAfterMs } from './retry.ts'
 import type { Credential } from './types.ts'
 
-/** Maximum number of characters of a response body that are searched for text to quote. */
+/** Maximum number of characters at the start of a response body other than JSON that are examined for an error message. */
 const MAX_QUOTED_LENGTH = 64 * 1024
 /**
  * Maximum nesting of a JSON response: more than the service sends, and less than the thousands of levels at which `JSON.stringify`
@@ -54,7 +54,8 @@ function isObject(value: unknown): value is Record<string, unknown> {
  * Parses the JSON object in a 2xx response.
  *
  * @param secrets texts that messages leave out
- * @throws CliError `unexpected_answer`, exit 7, for any other body; the error that cut the body off (`brokenBy`)
+ * @throws CliError `unexpected_answer`, exit 7, for any other body, or nesting beyond 100 levels; the error that cut the body off
+ *   (`brokenBy`)
  */
 export function readJsonBody(
   { status, headers, text, brokenBy }: HttpResponse,
@@ -118,7 +119,7 @@ export function describeJsonType(value: unknown): string {
 
 /**
  * Extracts name and message of the error in a response body. `details` is text for the user: the message with the name in
- * parentheses, or either alone; for a proxy's page, an excerpt of its text; otherwise empty.
+ * parentheses, or either alone; for a body other than JSON, an excerpt of its text or why it's unreadable; otherwise empty.
  *
  * @param body the response's JSON object; undefined for any other text
  * @param clean removes secrets from a text
@@ -151,10 +152,10 @@ export function parseErrorBody(
 const MAY_BE_DONE = 'the service may have acted on the request: check before you send it again'
 
 /**
- * Creates the exception for a response with a status other than 2xx. Of a body that was cut off, the part that arrived is used.
+ * Creates the exception for a response with a status other than 2xx.
  *
  * @param base base URL of the service, for hints
- * @param credential the credential that was sent, which messages describe and leave out
+ * @param credential the credential that was sent: the message may quote its `description`, and leaves out its `value`
  */
 export function responseError(
   response: HttpResponse,
@@ -167,7 +168,8 @@ export function responseError(
   const object = parseJsonObject(text)
   const { name = '', details } = parseErrorBody(object, response, (said) => redact(said, [credential.value]))
   const retryAfterMs = parseRetryAfterMs(headers['retry-after'], clock.now())
-  // Scripts compare the code in JSON errors, so a permanent refusal gets the service's own error name, if it looks like a code.
+  // Scripts compare the code in JSON errors, so a permanent refusal other than 401 gets the service's own error name, if that looks
+  // like a code.
   const isNamed = status !== 401 && !isTemporaryStatus(status) && /^[a-z][a-z0-9_]{1,63}$/.test(name)
   const options = { status, retryAfterMs, shownCode: isNamed ? name : undefined }
   const failure = (code: ErrorCode, what: string, hint?: string) =>
@@ -191,7 +193,7 @@ export function responseError(
     return failure('forbidden', 'the service does not allow this (403)', hint)
   }
   if (status === 404 || status === 410) {
-    // If the service explains the 404 of a POST, omit the hint: that the base URL is wrong would only be a guess.
+    // Omit the hint if the service explains the refusal of a POST: that the base URL is wrong would only be a guess.
     const isExplained = method === 'POST' && object !== undefined && details !== ''
     // Only a path with more than two segments contains an id (the path of a list is like `/oauth/grants`), so mention the id only
     // then.
@@ -226,7 +228,7 @@ export function redirectError(response: HttpResponse, request: string, secrets: 
   return new CliError('redirected', what, { status, hint })
 }
 
-/** Returns the expiry of a JWT in milliseconds since 1970 (`exp`, RFC 7519 section 4.1.4); undefined for any other text. */
+/** Returns the expiry of a JWT in milliseconds since 1970 (`exp`, RFC 7519 section 4.1.4); undefined without `exp`. */
 export function readJwtExpiryMs(text: string): number | undefined {
   const [, claims = '', signature] = text.split('.')
   const end = parseJsonObject(Buffer.from(claims, 'base64url').toString())?.['exp']

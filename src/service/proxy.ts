@@ -19,8 +19,8 @@ export type ProxySettings = Pick<Environment, 'httpsProxy' | 'noProxy'>
  * Returns the URL of the proxy for a request; undefined for a direct connection. The URL isn't validated; `createProxyAgent`
  * rejects an invalid one.
  *
- * Loopback addresses are never proxied, because a proxy would connect to its own machine. Plain HTTP is allowed for loopback
- * addresses only, so it never goes through a proxy.
+ * Loopback addresses are never proxied, because a proxy would connect to its own machine. The settings allow plain HTTP for
+ * loopback addresses only, so in practice only https requests are proxied.
  */
 export function proxyUrlFor(url: URL, { httpsProxy, noProxy }: ProxySettings): string | undefined {
   if (httpsProxy === undefined || isLoopback(url.hostname) || bypassesProxy(url, noProxy ?? ''))
@@ -61,7 +61,7 @@ export function createProxyAgent(
   throw new TransportError('proxy', 'no', 'HTTPS_PROXY is not a usable http or https URL')
 }
 
-/** Connection pool to the proxy that reports a failed tunnel as a `TransportError` that names the proxy. */
+/** Connection pool to the proxy; a failed tunnel becomes a `TransportError` that blames the proxy, not the server. */
 class TunnelPool extends Pool {
   override async connect(options: Dispatcher.ConnectOptions): Promise<Dispatcher.ConnectData> {
     const tunnel = await connect.call(this, options).catch((error: unknown) => {

@@ -1,6 +1,6 @@
 /**
- * Maximum `Retry-After` in milliseconds that a request waits for; with a longer one the request fails at once, with the delay in
- * its hint.
+ * Maximum `Retry-After`, in milliseconds, that a request waits for before its retry; with a longer one it fails at once, with the
+ * delay in its hint. Polling (`followResource`) may wait longer.
  */
 export const MAX_RETRY_AFTER_MS = 60_000
 
@@ -19,7 +19,7 @@ export function parseRetryAfterMs(value: string | undefined, now: number): numbe
   const text = value?.trim()
   if (text === undefined || text === '') return undefined
   if (/^\d+(\.\d+)?$/.test(text)) return Number(text) * 1000
-  // Require letters, which every HTTP date has: otherwise `Date.parse` would read "1" or "-5" as a year.
+  // Require letters, which every HTTP date has: otherwise `Date.parse` would read "-5" as a date.
   const date = /[a-z]{3}/i.test(text) ? Date.parse(text) : Number.NaN
   return Number.isNaN(date) ? undefined : Math.max(0, date - now)
 }

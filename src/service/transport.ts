@@ -8,7 +8,7 @@ import { createProxyAgent, type ProxySettings, proxyUrlFor } from './proxy.ts'
 import { toHttpTransportError } from './transport-errors.ts'
 
 /**
- * Milliseconds for which an idle connection is kept open; shorter than usual limits of servers, so that no request is sent on a
+ * Milliseconds for which an idle connection is kept open; shorter than usual limits of servers, to avoid sending a request on a
  * connection that the server is closing.
  */
 const KEEP_ALIVE_MS = 4000
@@ -22,13 +22,12 @@ const MAX_BODY_MIB = 8
 /**
  * Creates the HTTP/1.1 transport with undici: kept-alive connections, proxies from the environment, no redirects, retries or
  * compression. Only a binary request (DNS over HTTPS) may use HTTP/2. `timeoutMs` of a request limits the complete exchange, from
- * resolving the host to the last byte of the body.
+ * resolving the host to the last byte of the body; with `beforeSend`, it starts over after that call.
  */
 export function createTransport(proxies: ProxySettings): HttpTransport {
   const dispatchers = new Map<string, Dispatcher>()
   const closing = new AbortController()
-  // Each connection in progress listens to this signal. Node would warn of a memory leak at more than ten listeners, so turn that
-  // warning off.
+  // Each connection listens to this signal. Node would warn of a memory leak at more than ten listeners, so turn that warning off.
   setMaxListeners(0, closing.signal)
 
   function dispatcherFor({ url, freshConnection, tls, isBinary = false }: HttpRequest): Dispatcher {
@@ -70,8 +69,8 @@ export function createTransport(proxies: ProxySettings): HttpTransport {
  * retried. It also lets undici release the previous response's connection.
  */
 async function readPendingInput(): Promise<void> {
-  // Wait three turns: the first callback may run before the event loop polls for input, and a closed connection is reported a turn
-  // later.
+  // Wait three turns of the event loop: the first callback may run before the loop polls for input, and a closed connection is
+  // reported a turn later.
   for (let turns = 0; turns < 3; turns++) await new Promise((resolve) => setImmediate(resolve))
 }
 
@@ -114,8 +113,8 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
       timer = setTimeout(expire, timeoutMs)
     }
     /**
-     * Ends the exchange at the time limit, but first reads from the socket as long as more data comes: after a suspension of the
-     * process (SIGSTOP, sleep), timers run before sockets are read, so the response may already be there.
+     * Ends the exchange at the time limit, but first reads from the socket while more data comes, for `LATE_READ_MS` at most: after
+     * a suspension of the process (SIGSTOP, sleep), timers run before sockets are read, so the response may already be there.
      */
     async function expire(): Promise<void> {
       const until = performance.now() + LATE_READ_MS
@@ -148,7 +147,7 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
           fail('aborted', 'the request was not sent', error)
         }
         if (isOver) {
-          // Close the unused connection: undici would otherwise use it for a later request that requires a fresh connection.
+          // Close the unused connection: undici could otherwise use it for a later request that requires a fresh connection.
           controller.abort(new Error('the request was not sent'))
           return
         }
