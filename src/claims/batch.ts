@@ -46,11 +46,10 @@ export interface BatchContext {
   readonly io: Io
   /** Returns the client that all domains share. @throws CliError exit 3 without a usable base URL */
   readonly client: () => ServiceClient
-  /** Options for DNS checks: at most `--jobs` at once and none after the deadline, with a cache of delegations. */
+  /** Options for DNS checks: at most `--jobs` at once, none begun after the deadline, with a shared cache. */
   readonly dns: { readonly inTurn: ConcurrencyLimiter; readonly cache: CheckCache }
-  /** Gets a claim from the service, or from the ledger if the request fails. */
   readonly readClaim: ClaimReader
-  /** Lets the work on the next domain begin: this domain only waits and polls from now on. */
+  /** Lets the work on the next domain begin; to be called when this domain only waits and polls from now on. */
   readonly releaseSlot: () => void
   readonly warn: Io['warn']
   /** Writes lines to stderr at once, even with `--quiet`, instead of in the summary. */
@@ -62,7 +61,7 @@ export interface BatchContext {
 /** A command as `processDomains` runs it over several domains. */
 export interface BatchCommand {
   readonly columns: readonly Column[]
-  /** Whether the user can give a placeholder domain id instead of a domain name. */
+  /** Whether the user can give a claim's `domain_id` instead of a domain name. */
   readonly takesIds: boolean
   /**
    * Whether each line of `--format jsonl` is a `done` event, and the final error's hint says that a repeated run skips completed
@@ -75,17 +74,18 @@ export interface BatchCommand {
   readonly emptyItem?: (domain: string) => object
   /** Time limit of the complete run, for all domains together. Default: none. */
   readonly deadline?: Deadline
-  /** Does the command's work for one domain. A thrown `CliError` becomes the domain's row. */
+  /** Does the command's work for one domain. An error becomes the domain's row; an interrupt stops the run. */
   readonly perform: (input: DomainInput, run: BatchContext) => Promise<DomainResult>
 }
 
 /**
- * Does the same work for several domains, at most `--jobs` at once, and prints a row or a line of JSON as each ends, then a
- * summary on stderr. The domains share one client, the service's rate limit and a cache of DNS delegations. An error of one domain
- * doesn't stop the others, unless all would fail with it: no usable credential, or no usable base URL.
+ * Does the same work for several domains, at most `--jobs` at once besides domains that only wait, and prints a row or a line of
+ * JSON as each ends, then a summary on stderr. The domains share one client, the service's rate limit and a cache of the DNS
+ * checks. An error of one domain doesn't stop the others, unless all would fail with it: no usable credential, or no usable base
+ * URL.
  *
- * @throws CliError `domains_failed` with the most severe exit code, if a domain failed or a line of the list can't be used;
- *   the error that stops all domains; `InterruptedError`
+ * @throws CliError `domains_failed` with the most severe exit code, if a domain failed or a line of the list can't be used; exit
+ *   2, as `readDomainList`; the error that stops all domains; `InterruptedError`
  */
 export async function processDomains(
   domains: readonly string[],
@@ -128,7 +128,7 @@ export async function processDomains(
  * Collects the domains from the command line, the list or, with `--all`, the ledger, without duplicates, and counts the list's
  * unusable lines.
  *
- * @throws CliError exit 2, as `readDomainList`
+ * @throws CliError exit 2 for an invalid domain, or as `readDomainList`
  */
 async function readInputs(args: readonly string[], { from, all }: BatchOptions, takesIds: boolean, io: Io) {
   if (all && args.length > 0) throw usageError("a domain and --all can't be used together")
@@ -146,7 +146,7 @@ async function readInputs(args: readonly string[], { from, all }: BatchOptions, 
 }
 
 /**
- * Creates the part of `BatchContext` that all domains share.
+ * Creates what all domains share of `BatchContext`, except for `say` and `reportWait`.
  *
  * @param signal aborts on an interrupt, or when an error of one domain stops all
  * @returns also `requireTime`, which throws after the deadline or the abort, when no more work may begin
@@ -182,8 +182,8 @@ function createShared(jobs: number, work: BatchCommand, signal: AbortSignal, io:
 }
 
 /**
- * Returns the heading under which the summary counts a failed domain: the status of a claim that has ended, which is part of the
- * error's code; else the kind of error.
+ * Returns the heading under which the summary counts a failed domain: `not started` if the time was up; for a claim that is blocked
+ * or has ended, the error's code without `claim_`; else `refused` or `error`.
  */
 function labelOf({ code, exit }: CliError): string {
   if (code === 'timed_out') return 'not started'
@@ -214,8 +214,8 @@ function limitToDeadline({ http, interrupts }: Io, deadline: Deadline): HttpTran
 /** Why one or more domains failed, for the summary: a DNS finding or an error. */
 interface Cause {
   /**
-   * Code of the finding or error, with the DNS hosting company if known: "CODE at COMPANY". Domains with the same title are counted
-   * together.
+   * Code of the error, or of the finding with the DNS hosting company if known: "CODE at COMPANY". Domains with the same title are
+   * counted together.
    */
   readonly title: string
   /** Message and fix of the first domain, as an example. */
@@ -225,8 +225,8 @@ interface Cause {
 }
 
 /**
- * Returns why a domain failed: the first DNS finding if the record isn't ready (exit 8), else the error. Also returns the first
- * warning about a record that is ready; undefined without error and finding.
+ * Returns why a domain failed: for exit 8, the first DNS finding if there is one, else the error. Without an error, returns the
+ * first finding, such as a warning about a record that is ready; undefined without error and finding.
  */
 function causeOf({ error, report }: DomainResult): Cause | undefined {
   const isDns = error === undefined || error.exit === Exit.notYet
@@ -315,7 +315,7 @@ function formatCause({ title, message, fix, domains }: Cause): string[] {
 }
 
 /**
- * Works on several known claims, for `claims verify` and `claims watch`. Skips claims that were completed when last seen.
+ * Works on several claims, for `claims verify` and `claims watch`. Skips claims that were completed when last seen.
  *
  * @param begin starts the work on one claim
  */
@@ -336,8 +336,8 @@ export function processClaims(
 }
 
 /**
- * Returns the result of a domain whose newest claim was completed when last seen, else undefined. No request is sent for such a
- * claim; `seen_at` in the row tells when it was last seen.
+ * Returns the result for a ledger entry whose claim was completed when last seen, else undefined. Such a claim needs no more work,
+ * so the row tells only when the claim was last seen (`seen_at`).
  */
 export function resultIfCompleted(newest: LedgerEntry | undefined, now: number): DomainResult | undefined {
   if (newest === undefined || judgeClaim(newest.claim, now).phase !== 'completed') return undefined
@@ -345,8 +345,8 @@ export function resultIfCompleted(newest: LedgerEntry | undefined, now: number):
 }
 
 /**
- * Runs the work on one of several claims to its end, and prints its warnings and DNS findings. Lets the work on the next domain
- * begin (`releaseSlot`) once the claim waits.
+ * Runs the work on one of several claims to its end. Prints DNS findings, and warnings about a replaced claim or ignored options.
+ * Lets the work on the next domain begin (`releaseSlot`) at the first event `waiting` or `status`.
  */
 export async function drainClaimEvents(
   events: ClaimEvents,

@@ -25,21 +25,21 @@ import {
 /** Result of `claims check` for one domain. */
 export interface DomainCheckResult {
   readonly report: CheckReport
-  /** The error that the command ends with; undefined for exit 0. */
+  /** The error with which a check of this domain alone ends; undefined for exit 0. */
   readonly error?: CliError | undefined
-  /** The next step for a claim whose record is ready; to be ignored if there is an error. */
+  /** The next step for a claim whose record is ready; meaningless together with `error`. */
   readonly hint?: string | undefined
 }
 
 /**
- * Checks DNS for the record of a claim, or for the given value. With neither a value nor a known claim, only reports which TXT
- * values the name has; also for a claim that ended without success, whose value is useless.
+ * Checks DNS for the record of a claim, or for the given value. With neither a value nor a claim, only reports which TXT values
+ * the name has; also for a claim that ended without success, whose value is useless.
  *
- * @param domain a domain name or placeholder domain id; if undefined, the user picks a known claim
+ * @param domain a domain name, or the `domain_id` of a claim; if undefined, the user picks a claim from the ledger
  * @param value the TXT value to expect instead of the claim's
  * @param isExact whether to check exactly the name `domain` (`--name`), even if it has a claim with a record at another name
- * @throws CliError as `findClaimOrDomain` and `toExpectedRecord`; exit 2 for a malformed value, or for `wait` without a value and a
- *   known claim
+ * @throws CliError as `findClaimOrDomain`, `readClaim` and `toExpectedRecord`; exit 2 for a malformed value, a value with an id
+ *   that the ledger doesn't have, or `wait` without a value and a claim
  */
 export async function checkDomain(
   domain: string | undefined,
@@ -138,8 +138,8 @@ const NO_VALUE_NOTICE =
   'no claim is known here, so no value was looked for: give it with --value, or as domain,value in a list'
 
 /**
- * Tells the user that a check had no value to look for. If no server answered and the format doesn't print the findings, warns of
- * the first finding instead.
+ * Tells the user that a check had no value to look for. If no server gave a conclusive answer and the format doesn't print the
+ * findings, warns of the first finding instead.
  */
 export async function explainMissingValue(
   { findings, nameservers, resolvers }: CheckReportJson,
@@ -151,7 +151,7 @@ export async function explainMissingValue(
   else await io.warn(first.message)
 }
 
-/** Returns the report of a domain whose check failed before the first query. */
+/** Returns the report of a domain whose check ended with an error instead of a report. */
 export const emptyReport = (name: string): CheckReportJson => ({
   name,
   expected: null,
@@ -182,8 +182,8 @@ export async function writeReport(
     const { name, expected } = report
     const { resolvers, authoritativePort } = dnsSettings(settings)
     const asked = (resolvers === 'system' ? await io.dns.systemResolvers() : resolvers).map(formatResolver)
-    // The command line in the report names the value and the resolvers, so that it repeats the check also on a machine without this
-    // claim and these settings.
+    // The command line in the report names the value, and resolvers and port from the settings, so that it repeats the check also
+    // on a machine without this claim and these settings.
     const words = [
       ...(expected === null ? [name] : ['--name', name, '--value', expected]),
       ...(resolvers === 'system' ? [] : asked.flatMap((one) => ['--resolver', one])),

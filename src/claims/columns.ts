@@ -3,7 +3,7 @@ import type { DomainClaim } from '../service/types.ts'
 import type { Column } from '../terminal/columns.ts'
 import { judgeClaim } from './lifecycle.ts'
 
-/** Columns of a claim's TXT record, as `claims record` prints it. */
+/** Columns of a claim's TXT record, as `claims record` and `claim` print it. */
 export const RECORD_COLUMNS: readonly Column[] = [
   { field: 'type' },
   { field: 'host', title: 'Host', only: 'people' },
@@ -25,7 +25,7 @@ export const CLAIM_COLUMNS: readonly Column[] = [
     only: 'people',
     value: (claim, now) => judgeClaim(claim, now).text,
   },
-  // Only programs get this column and the next one, because users read both reasons in the column `meaning`.
+  // Only programs get this column and the next one: for users, the column `meaning` explains the status.
   { field: 'blocked_reason', only: 'programs' },
   { field: 'failure_reason', only: 'programs' },
   { field: 'domain_id', title: 'Domain id', kind: 'id' },

@@ -19,7 +19,7 @@ import { printClaimEvent, writeClaim } from './write.ts'
  */
 type RequestFor = (name: string, region?: string) => ClaimRequest
 
-/** Starts a claim of one domain, and prints the claim with the record to add. */
+/** Starts a claim of one domain, and prints the claim and a hint at the next step. */
 export async function createAndPrintClaim(domain: string, requestFor: RequestFor, io: Io): Promise<void> {
   const request = requestFor(parseDomain(domain))
   const { name } = request
@@ -33,8 +33,8 @@ export async function createAndPrintClaim(domain: string, requestFor: RequestFor
 }
 
 /**
- * Starts claims of several domains. Skips a domain whose newest known claim is completed, or is open or superseded: a new claim
- * would end the open one or the one that superseded it.
+ * Starts claims of several domains. Skips a domain whose newest claim in the ledger is completed, or is open or superseded: a new
+ * claim would end the open one or the one that superseded it.
  */
 export async function createSeveralClaims(
   domains: readonly string[],

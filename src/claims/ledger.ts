@@ -16,28 +16,28 @@ import type { Io } from '../terminal/io.ts'
 import { judgeClaim } from './lifecycle.ts'
 
 /**
- * The ledger: all claims that were created or viewed on this machine, because the service has no operation that lists claims. Each
- * claim is one file that is replaced atomically, so processes need no lock. Claims are found by paths, so finding one costs the
- * same in a ledger of any size:
+ * The ledger: the claims that this machine has received from the service, which has no operation that lists claims. Each claim is
+ * one file that is replaced atomically, so processes need no lock. Claims are found by paths, so finding one by its domain or id
+ * costs the same in a ledger of any size:
  *
- * - `names/<first two letters>/<domain>/<hash(service, id)>.json` holds a claim of the domain.
+ * - `names/<first two characters>/<domain>/<hash(service, id)>.json` holds a claim of the domain.
  * - `ids/<hash(id)>/<domain>` is an empty file: a claim with this id belongs to the domain. The pointer is created before the
  *   claim's file and never removed, so no kill and no other process can leave a claim without its pointer. A pointer without a
  *   claim is harmless.
  */
 
 const FORMAT = 1
-/** Maximum number of completion candidates with a status: each status takes a file read, so more would slow completion down. */
+/** Maximum number of completion candidates for which the statuses are read: each takes a file read, which slows completion down. */
 const MAX_STATUSES = 100
 /** Maximum number of names that completion reads from one directory; reading 3000 takes about 5 ms. */
 const MAX_NAMES = 3000
 
 /** Called for each damaged or unreadable ledger file, which is skipped and left unchanged. */
 type OnDamaged = (error: CliError) => Promise<void>
-/** Location of a ledger: the state directory and profile. The base URL, if set, selects the claims of one service. */
+/** A ledger, by its state directory and profile. The base URL, if set, selects the claims of one service. */
 type Ledger = Pick<Context, 'directories'> & { readonly settings: Pick<Settings, 'chosen' | 'profile'> }
 
-/** A saved claim, as the service last sent it. */
+/** A claim in the ledger, from the last response about the claim. */
 export interface LedgerEntry {
   /** Base URL of the claim's service, since two services may use the same claim id. */
   readonly issuer: string
@@ -92,8 +92,8 @@ export function findClaimsByName(name: string, ledger: Ledger, onDamaged?: OnDam
 }
 
 /**
- * Finds the claim with a placeholder domain id: of the service in use, or of any service if no base URL is set; undefined if the
- * ledger has none.
+ * Finds the claim with a `domain_id`: of the service in use, or of any service if no base URL is set; undefined if the ledger has
+ * none.
  */
 export async function findClaimById(
   domainId: string,
@@ -118,7 +118,7 @@ const nameOfLedger = (profile: string, issuer?: string): string =>
   `in profile ${profile}${issuer === undefined ? '' : ` at ${issuer}`}`
 
 /**
- * Searches all ledgers on this machine except the one in use, so that a hint can tell where a claim is.
+ * Searches the ledgers of all profiles and services, except the ledger in use, so that a hint can tell where a claim is.
  *
  * @param find returns the matching claims in one profile, at any service
  * @returns the ledgers with a match, sorted and described as by `describeLedger`
@@ -139,7 +139,7 @@ export async function findOtherLedgers(
   return [...found].sort()
 }
 
-/** Lists the domains whose newest claim is open; a claim without a name is listed by its placeholder domain id. */
+/** Lists the domains whose newest claim is open; of the claims without a name, the newest is listed by its `domain_id`. */
 export async function listOpenDomains(ledger: Ledger & Pick<Context, 'clock'>): Promise<string[]> {
   const open: string[] = []
   for (const key of keysIn(ledger)) {
@@ -152,7 +152,7 @@ export async function listOpenDomains(ledger: Ledger & Pick<Context, 'clock'>): 
 
 /**
  * Lists domains that start with a prefix, for completion: pairs of a name and the status of its newest claim. So that completion
- * stays fast, reads at most 3000 names of a directory, and leaves the statuses empty if more than 100 domains match.
+ * stays fast, reads at most 3000 names of a directory, and leaves all statuses empty if more than 100 domains are listed.
  *
  * @param most maximum number of domains to return
  */
@@ -199,7 +199,7 @@ async function read(keys: Iterable<string>, ledger: Ledger, onDamaged?: OnDamage
 /**
  * Yields, sorted, the names of the domains' directories that start with `prefix`.
  *
- * @param most maximum number of names to read per shard (the domains with the same first two letters), before the filter
+ * @param most maximum number of names to read per shard (the domains with the same first two characters), before the filter
  */
 function* keysIn(ledger: Ledger, prefix = '', most?: number): Generator<string, void, void> {
   const names = join(directoryOf(ledger), 'names')
@@ -240,8 +240,8 @@ function namesBelow(directory: string, most = Number.POSITIVE_INFINITY): string[
 }
 
 /**
- * Returns a domain name in its form for comparisons: lower case, A-labels (RFC 5890), without the final dot. A malformed name gets
- * no A-labels.
+ * Returns a domain name in its form for comparisons: lower case, A-labels (RFC 5890), without the final dot. A malformed name keeps
+ * its labels.
  */
 export function toAsciiName(name: string): string {
   const checked = checkName(name)
@@ -257,7 +257,7 @@ function nameKey(name: string): string {
 }
 
 /**
- * Returns the base URL of the service in use, by which the ledger tells services apart; undefined if none is set.
+ * Returns the base URL of the service in use, by which the ledger distinguishes services; undefined if none is set.
  *
  * @throws CliError exit 2 if malformed
  */
@@ -268,8 +268,8 @@ export function baseUrlOf(settings: Pick<Settings, 'chosen'>): string | undefine
 const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 32)
 
 /**
- * Returns the name of the directory that holds a domain's directory: the domain's first two letters, without a dot, because Windows
- * removes a dot at the end of a file name.
+ * Returns the name of the directory that holds a domain's directory: the domain's first two characters, without a dot, because
+ * Windows removes a dot at the end of a file name.
  */
 const shardOf = (key: string): string => key.slice(0, 2).replace('.', '')
 

@@ -11,7 +11,7 @@ const PHASES = {
   accepted: { isOpen: true, needsRecord: false },
   /** Stopped by a safety check of the service. The block may be lifted without any action of the user. */
   blocked: { isOpen: true, needsRecord: false },
-  /** A status that this version of the program doesn't know; treated as in progress. */
+  /** The status is missing, or this version of the program doesn't know it; treated as in progress. */
   unknown: { isOpen: true, needsRecord: true },
   completed: { isOpen: false, needsRecord: false },
   expired: { isOpen: false, needsRecord: false },
@@ -30,7 +30,7 @@ export interface ClaimState {
   readonly isOpen: boolean
   /** Whether the service may still query the TXT record. */
   readonly needsRecord: boolean
-  /** Description for the user, in lower case without a final period, such as "the claim was canceled". */
+  /** Description for the user, without a final period, such as "the claim was canceled". */
   readonly text: string
   /** The error of a blocked or unsuccessfully ended claim, exit 9; undefined in all other phases. */
   readonly error: CliError | undefined
@@ -44,7 +44,7 @@ const BLOCKED_REASONS: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
- * Phase, error code and message for each status of a claim that has ended without success. The service documents none of these
+ * Phase, error code and message for statuses of claims that have ended without success. The service documents none of these
  * statuses, so they are those of similar services.
  */
 const ENDS: ReadonlyMap<string, readonly [phase: ClaimPhase, code: ErrorCode, text: string]> = new Map([
@@ -56,7 +56,7 @@ const ENDS: ReadonlyMap<string, readonly [phase: ClaimPhase, code: ErrorCode, te
 
 /** Maximum characters of a name in a message: the limit of DNS (RFC 1035 section 2.3.4). */
 const MAX_NAME_LENGTH = 255
-/** Maximum characters of a status or reason in a message; a longer text, which no real service sends, is cut. */
+/** Maximum characters of a status or reason in a message; a longer text is cut. */
 const MAX_WORD_LENGTH = 120
 /**
  * Milliseconds after `expires_at` before a claim is treated as expired, since this machine's clock may be ahead of the service's.
@@ -70,13 +70,16 @@ export function formatDomain({ name }: DomainClaim): string {
   return /^[\p{L}\p{N}_][^\s:"]*\.[^\s:"]*$/u.test(text) ? text : `"${text}"`
 }
 
-/** Returns a space and the claim's domain, to complete a command in a hint; an empty string if the name would need quoting. */
+/**
+ * Returns a space and the claim's domain, to complete a command in a hint; an empty string if the name is missing, or has
+ * characters other than ASCII letters, digits, `_`, `.` and `-`.
+ */
 export const domainArg = ({ name }: DomainClaim): string => (/^\w[\w.-]*$/.test(name ?? '') ? ` ${name}` : '')
 
 /**
  * Derives a claim's state. The service documents only the status `pending`, so this function also knows the statuses of similar
  * services. An unknown status counts as in progress, unless the claim has a failure or block reason. A claim that is neither
- * verified nor ended counts as expired after `expires_at`, whatever its status.
+ * verified nor ended counts as expired 30 seconds after `expires_at`, whatever its status.
  *
  * @param now milliseconds since 1970
  */

@@ -25,7 +25,10 @@ export interface DomainInput {
 const DOMAIN_HEADINGS: readonly string[] = ['domain', 'domainname', 'name']
 const VALUE_HEADINGS: readonly string[] = ['value', 'txtvalue', 'record.value']
 const REGION_HEADINGS: readonly string[] = ['region']
-/** Headings of web or mail addresses. Beside such a column, a column `name` isn't used, because it may have customers' names. */
+/**
+ * Matches headings of columns with domains, or with web or mail addresses. In a list with such a column, a column `name` isn't
+ * read as domains, because it may have customers' names.
+ */
 const ADDRESS = /domain(?!_id)|url|web|www|site|page|host|link|mail|internet/
 /** Columns of a list without a header row. */
 const DEFAULT_COLUMNS = ['domain', 'value']
@@ -36,7 +39,7 @@ const MAX_NAMED_LINES = 10
 /** Maximum bytes of a list: enough for a hundred thousand domains with long values. */
 const MAX_SIZE_BYTES = 32 * 1024 * 1024
 
-/** Returns the ASCII form of a domain name, or the claim's `domain_id` if the command takes ids. @throws CliError exit 2 */
+/** Returns the ASCII form of a domain name, or a UUID unchanged if the command takes ids. @throws CliError exit 2 */
 export function parseDomainOrId(text: string, takesIds: boolean): string {
   return takesIds && isUuid(text) ? text : parseDomain(text)
 }
@@ -61,8 +64,8 @@ export async function readDomainList(from: string, takesIds: boolean, io: Io) {
   const header = first.map((cell) => cell.toLowerCase().replace(/\s/g, ''))
   const usable = header.some((cell) => ADDRESS.test(cell)) ? DOMAIN_HEADINGS.slice(0, -1) : DOMAIN_HEADINGS
   const hasHeader = header.some((cell) => usable.includes(cell))
-  // JSON and HTML begin with a bracket. Some lines of such a file may be valid domains, which must not be claimed, so a single
-  // unusable line makes `readDomainList` refuse the complete file.
+  // Brackets in the first row suggest JSON or HTML. Some lines of such a file may be valid domains, which must not be claimed, so
+  // one unusable line makes `readDomainList` refuse the complete file.
   const isOtherFormat = !hasHeader && /[[\]{}<>]/.test(first.join(''))
   if (!hasHeader && !isOtherFormat && first.length > 1 && first[0] !== '' && !first[0]?.includes('.'))
     throw usageError(`${name} has no column "domain"`, `rename one to domain: ${clip(first.join(', '), 200)}`)
@@ -118,7 +121,8 @@ async function readText(from: string, { stdin, interrupts }: Io): Promise<string
 
 /**
  * Parses CSV (RFC 4180). The delimiter is the first comma, semicolon or tab outside of comments and quotation marks. Skips blank
- * rows and lines that begin with `#`. Unlike RFC 4180, allows quotation marks in an unquoted cell, as in TSV.
+ * rows, lines that begin with `#`, and a first line `sep=…`. Unlike RFC 4180, allows quotation marks in an unquoted cell, as in
+ * TSV.
  *
  * @returns the trimmed cells of each row, and the number of the row's first line in the file
  * @throws CliError exit 2 if a quoted cell isn't closed

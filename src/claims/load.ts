@@ -23,24 +23,28 @@ import {
 import { domainArg, formatDomain, judgeClaim } from './lifecycle.ts'
 import { parseRecord } from './record.ts'
 
-/** A claim that the user has named: an entry of the ledger, or only an id. */
+/** A claim to work on, by its `domain_id`; with its name and its ledger entry where these are at hand. */
 export interface ClaimTarget {
-  /** The placeholder domain id, by which the service identifies the claim. */
+  /**
+   * Id of the placeholder domain that the service created with the claim (`domain_id`). Paths of claim operations contain it, not
+   * the claim's `id`.
+   */
   readonly domainId: string
   /**
-   * The domain in its ASCII form (A-labels); every response must have the same name. Undefined if the claim was named by an id that
-   * the ledger doesn't have, until `acceptResponse` sets the name of the first response.
+   * The claim's domain in its ASCII form (A-labels); a response with another name is refused. Undefined if only the id is known,
+   * until `acceptResponse` sets the name from a response.
    */
   name: string | undefined
-  /** The ledger's entry of the claim; undefined if this machine hasn't seen the claim. */
+  /** The ledger's entry of the claim; undefined if there is none or it wasn't read. */
   readonly entry: LedgerEntry | undefined
 }
 
 /**
- * Finds the claim of a domain name or placeholder domain id; lets the user pick from a list if the argument is missing. An id that
- * the ledger doesn't have is accepted, because the claim may have been created on another machine.
+ * Finds the newest claim of a domain, or the claim with a `domain_id`; lets the user pick a claim if the argument is missing.
+ * Accepts an id that the ledger doesn't have, because the claim may have been created on another machine.
  *
- * @throws CliError `claim_unknown`, exit 5; exit 2 for an argument that is neither, or a missing argument without a terminal
+ * @throws CliError `claim_unknown`, exit 5, for a domain without a claim in the ledger; exit 2 for an argument that is neither a
+ *   domain nor an id, or for a missing one if the command can't ask or the ledger is empty
  */
 export async function findClaim(argument: string | undefined, io: Io): Promise<ClaimTarget> {
   const found = await findClaimOrDomain(argument, io)
@@ -51,9 +55,10 @@ export async function findClaim(argument: string | undefined, io: Io): Promise<C
 }
 
 /**
- * Returns the error for a domain without a claim in the ledger in use.
+ * Returns the error for a domain without a claim in the ledger in use. If other ledgers on this machine have a claim of the domain,
+ * the error's hint names them.
  *
- * @param hint used unless another ledger on this machine has a claim of the domain, which is named instead
+ * @param hint used if no other ledger has a claim of the domain
  */
 export async function unknownClaimError(domain: string, hint: string, io: Io): Promise<CliError> {
   const others = await findOtherLedgers((other) => findClaimsByName(domain, other), io)
@@ -62,7 +67,10 @@ export async function unknownClaimError(domain: string, hint: string, io: Io): P
   })
 }
 
-/** Finds a claim as `findClaim` does, but returns the ASCII form of a domain that no claim in the ledger has. @throws CliError exit 2 */
+/**
+ * Finds a claim as `findClaim`; for a domain without a claim in the ledger, returns the domain's ASCII form. @throws CliError exit
+ * 2
+ */
 export async function findClaimOrDomain(
   argument: string | undefined,
   io: Io,
@@ -74,15 +82,15 @@ export async function findClaimOrDomain(
   if (name.ok && byName !== undefined) return { ...toTarget(byName), name: name.ascii }
   const byId = await findClaimById(argument, io, onDamaged)
   if (byId !== undefined) return toTarget(byId)
-  // An argument that isn't a domain name may be an id of the service in use. Without a base URL there is no such service, so report
-  // the malformed domain name below.
+  // An argument that is neither a domain name nor a UUID may still be an id. Without a base URL, no service is set that could know
+  // the id, so report the malformed domain name below.
   const isId = !name.ok && baseUrlOf(io.settings) !== undefined && /^[\w-]{1,128}$/.test(argument)
   if (isId || isUuid(argument)) return { domainId: argument, name: undefined, entry: undefined }
   if (name.ok) return { domain: name.ascii }
   throw usageError(name.problem, name.fix)
 }
 
-/** Returns the ASCII form (A-labels) of a domain to claim. @throws CliError exit 2 for an invalid name */
+/** Parses a domain name into its ASCII form (A-labels). @throws CliError exit 2 for an invalid name */
 export function parseDomain(text: string): string {
   const name = checkName(text)
   if (name.ok) return name.ascii
@@ -116,8 +124,8 @@ async function pick(entries: readonly LedgerEntry[], io: Io): Promise<ClaimTarge
 
 /**
  * Checks that a response is about the requested claim, and saves the claim in the ledger. Names are compared in their ASCII form; a
- * missing name or id isn't a mismatch. If the claim was requested by its id alone, stores the response's name in `target`, so that
- * later responses must have the same name.
+ * missing name or id isn't a mismatch. If `target` has no name, sets it from the response, so that a later response with another
+ * name is refused.
  *
  * @returns the claim, with the name of `target` if the response has none
  * @throws CliError `unexpected_answer`, exit 7, with both names or ids in the message
@@ -166,7 +174,7 @@ export async function refreshClaim(
  * Creates a claim at the service, and saves the claim in the ledger. A conflict (409) is an error, whose hint says how to continue
  * a claim that another machine has created.
  *
- * @returns the claim, and whether the service created it (201) or already had an identical one (200)
+ * @returns the claim, and whether it is new; false if the service responded with an existing claim (200)
  * @throws CliError as `createClaim` and `parseRecord`; `unexpected_answer`, exit 7, for a claim of another domain
  */
 export async function requestClaim(request: ClaimRequest, { client, io }: ServiceAccess) {
@@ -174,7 +182,7 @@ export async function requestClaim(request: ClaimRequest, { client, io }: Servic
     const { claim: answer, created } = await createClaim(client, request)
     const name = toAsciiName(request.name)
     const claim = await acceptResponse(answer, { name }, io)
-    // Validate the record now, so that no command tells the user to add a record outside of the domain.
+    // Refuse an invalid record now: otherwise the JSON output could have a record outside of the domain, which a script would add.
     if (judgeClaim(claim, io.clock.now()).needsRecord) parseRecord(claim, name)
     return { claim, created }
   } catch (error) {
@@ -190,7 +198,8 @@ export async function requestClaim(request: ClaimRequest, { client, io }: Servic
  * or finished, so after a refusal, get the claim: if its status has changed, return the claim instead of failing.
  *
  * @param before the claim as last seen
- * @throws CliError the refusal, if the status is the same as before
+ * @throws CliError the refusal, if the status is the same as before or can't be read; exit 5 if the service no longer has the
+ *   claim; other errors of the request
  */
 export async function requestVerification(
   access: ClaimAccess,
@@ -215,7 +224,7 @@ export async function requestVerification(
 export const isClaimNotFound = (error: unknown): error is CliError =>
   error instanceof CliError && error.exit === Exit.notFound
 
-/** Returns the error of a 404 with a message and a hint about the claim, which this machine has seen before. */
+/** Returns the error of a 404 with a message and a hint about a claim that the service had before. */
 function goneError(claim: DomainClaim, error: CliError): CliError {
   const message = `the service no longer has the claim of ${formatDomain(claim)}`
   const hint = `its placeholder domain may have been deleted; to start another: mailclaim claims create${domainArg(claim)}`
@@ -223,7 +232,7 @@ function goneError(claim: DomainClaim, error: CliError): CliError {
 }
 
 const BEST_EFFORT_TIMEOUT_MS = 5000
-/** Milliseconds without further requests after a request that failed, unless the service answered it with a refusal. */
+/** Milliseconds after a failed request, other than a refusal, for which a `ClaimReader` returns ledger copies without a request. */
 const FAILURE_PAUSE_MS = 30_000
 
 /** Returns request options for a response that the command can do without: one attempt, five seconds at most. */
@@ -236,15 +245,15 @@ export const bestEffortOptions = (deadline: Deadline | undefined): RequestOption
 })
 
 /**
- * Gets a claim from the service, or its copy from the ledger if the request fails. Throws if the ledger has no copy, the service no
- * longer has the claim, or the response is about another claim.
+ * Gets a claim from the service, or its copy in the ledger if the request fails or isn't needed. Throws the request's error if the
+ * ledger has no copy, the service no longer has the claim, or the response is unusable.
  */
 export type ClaimReader = (target: ClaimTarget, deadline?: Deadline) => Promise<DomainClaim>
 
 /**
- * Creates a `ClaimReader`, for commands that also work with the ledger's copies. Only the first claim whose request fails causes a
- * warning. No request is sent for a claim that was completed when last seen, nor within 30 seconds after a request that failed
- * without a refusal by the service.
+ * Creates a `ClaimReader`, for commands that also work with the ledger's copies. Only the first copy used after a failed
+ * request causes a warning. For a claim with a copy, no request is sent if the claim was completed when last seen, nor within 30
+ * seconds after a failed request that the service didn't refuse.
  *
  * @param renews whether an expired access token may be renewed
  * @param warn prints the warning, if `io` prints none because it belongs to a run over several domains

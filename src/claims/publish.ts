@@ -15,9 +15,9 @@ import { DEFAULT_TTL_SECONDS, quoteTxtStrings, quoteTxtValue, type TxtRecord } f
 const TIMEOUT_MS = 120_000
 
 /**
- * Adds a record to DNS, unless DNS has the value already, and returns a message for the user.
+ * Adds a record to DNS with the `--publish` command, unless DNS has the value already, and returns a message for the user.
  *
- * @throws CliError `values_unknown`, exit 8; `publish_failed` or `unexpected_answer`, exit 7
+ * @throws CliError `values_unknown`, exit 8; `publish_failed` or `unexpected_answer`, exit 7; `InterruptedError`
  */
 export type PublishFunction = (record: TxtRecord) => Promise<string>
 
@@ -81,7 +81,7 @@ type TxtSet = NonNullable<TxtLookup['set']>
 /**
  * Returns the environment variables of the `--publish` command.
  *
- * @throws CliError `values_unknown`, exit 8, if an existing TXT value isn't one line of UTF-8 text
+ * @throws CliError `values_unknown`, exit 8, if an existing TXT value has control characters or isn't UTF-8
  */
 function variablesOf(record: TxtRecord, zone: string, { values, ttl }: TxtSet): Record<string, string> {
   const old = values.map(({ bytes }) => Buffer.from(bytes).toString())

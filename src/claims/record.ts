@@ -12,7 +12,7 @@ import { domainArg } from './lifecycle.ts'
 export interface TxtRecord {
   readonly name: string
   readonly value: string
-  /** Seconds; undefined if the service sent `Auto` or an unusable number. */
+  /** Seconds; undefined if the service sent no usable number, for example `Auto`. */
   readonly ttl: number | undefined
 }
 

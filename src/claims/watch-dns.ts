@@ -17,19 +17,19 @@ import { toExpectedRecord } from './record.ts'
 export interface CheckOptions extends Pick<CheckRequest, 'publicResolvers' | 'cache'> {
   readonly deadline: Deadline
   /**
-   * Whether to repeat the check until the record is ready or the claim no longer needs it. For `claims verify`, which checks once:
-   * whether to follow the claim to its end.
+   * For `claims check`: whether to repeat the check until the record is ready or the claim no longer needs it. For `claims verify`,
+   * which checks once: whether to follow the claim after the verification request. Unused by `claim`.
    */
   readonly wait?: boolean
   /** In a run over several domains, lets the work on the next domain begin; called when this domain starts to wait. */
   readonly releaseSlot?: () => void
   /** Limits how many checks run at once in a run over several domains. */
   readonly inTurn?: ConcurrencyLimiter
-  /** Prints why the record isn't ready, instead of `createWaitReporter`, in a run over several domains. */
+  /** In a run over several domains, prints why the record isn't ready. Default: a function from `createWaitReporter`. */
   readonly reportWait?: (report: CheckReport) => Promise<void>
 }
 
-/** Milliseconds between requests for the claim while waiting for DNS. */
+/** Minimum milliseconds between requests for the claim while waiting for DNS. */
 const CLAIM_POLL_MS = 60_000
 
 /** Checks DNS once, with the resolvers of the settings. */
@@ -38,27 +38,28 @@ export function checkDnsOnce(wanted: ExpectedRecord, options: CheckOptions, io: 
   return options.inTurn === undefined ? check() : options.inTurn(check)
 }
 
-/** A claim whose record the command waits for. */
+/** A claim whose record is checked in DNS. */
 export interface WatchedClaim {
   readonly claim: DomainClaim
-  /** Gets the claim from the service; undefined if the request fails. */
+  /** Gets the claim again; undefined, or the copy in the ledger, if the service can't be asked. */
   readonly read: () => Promise<DomainClaim | undefined>
 }
 
 /** One DNS check of a wait, with the claim as last seen. */
 export interface DnsWatchStep extends CheckAttempt {
   /**
-   * Message of the first finding if DNS has changed since the last check; the message with the elapsed time after a minute without
-   * a change; else undefined.
+   * Message of the first finding, after the first check and after each change in DNS; with the elapsed time once a minute without a
+   * change; else undefined.
    */
   readonly news: string | undefined
-  /** The claim from the service's last response; undefined if the check isn't for a claim. */
+  /** The claim as last seen; undefined if the check isn't for a claim. */
   readonly claim: DomainClaim | undefined
 }
 
 /**
- * Repeats the DNS check until the record is ready or the deadline has passed, and yields each result. Gets the claim from the
- * service once a minute: ends if the claim no longer needs its record, and waits for the new record if the service has changed it.
+ * Repeats the DNS check until the record is ready or the deadline has passed, and yields each result. With `watched`, gets the
+ * claim again at most once a minute: ends if the claim no longer needs its record, and waits for the new record if the service has
+ * changed it.
  */
 export async function* watchDns(
   wanted: ExpectedRecord,
@@ -89,21 +90,21 @@ export async function* watchDns(
         return yield* watchDns(next, { ...watched, claim }, options, io)
     }
   } catch (error) {
-    // In a run over several domains the deadline can pass before the next check's turn. If a check has been made, ignore this
-    // error: the result of that check has been yielded already.
+    // In a run over several domains, the deadline can pass while the next check waits for others to finish. If a check has been
+    // made, ignore this error: the result of that check has been yielded already.
     if (!hasResult || !(error instanceof CliError) || error.code !== 'timed_out') throw error
   }
 }
 
-/** Returns a text that differs between two reports if DNS has changed, ignoring times, TTLs and serials. */
+/** Returns the state of DNS for comparisons: verdict, finding codes, and TXT values at each name server. */
 function dnsStateOf({ verdict, findings, nameservers }: CheckReport): string {
   const servers = nameservers.map(({ host, address, outcome, values }) => [host, address, outcome, values])
   return JSON.stringify([verdict, findings.map(({ code }) => code), servers])
 }
 
 /**
- * Creates a function that prints, once for each change in DNS, why the record isn't ready and the fix below. Between changes, shows
- * that the wait continues: with a progress line on a terminal, elsewhere with a line a minute.
+ * Creates a function that prints why the record isn't ready and the fix below, whenever the reason changes. In between, shows that
+ * the wait continues: with a progress line on a terminal, elsewhere with a line a minute.
  */
 export function createWaitReporter(io: Io) {
   let printed: string | undefined
@@ -123,7 +124,8 @@ export function createWaitReporter(io: Io) {
  * Whether the service may see the record although the verdict is `wait`: the service doesn't use this machine's resolvers and their
  * caches, and may query a name server that isn't lagging.
  *
- * @param isLongLag whether the command has waited long enough for lagging name servers; until then they make the result false
+ * @param isLongLag whether the command has waited long enough for lagging name servers; until then, lagging name servers make the
+ *   result false
  */
 export function isWorthVerifying({ verdict, findings }: CheckReport, isLongLag: boolean): boolean {
   return verdict === 'wait' && (isLongLag || findings.every(({ code }) => code !== 'partial_propagation'))

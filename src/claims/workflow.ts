@@ -23,11 +23,11 @@ import type { PublishFunction } from './publish.ts'
 import { parseRecord, toExpectedRecord } from './record.ts'
 import { type CheckOptions, checkDnsOnce, isWorthVerifying, toTimeoutError, watchDns } from './watch-dns.ts'
 
-/** An event of the work on a claim: a finished step, a wait, a warning, or the end. `CLAIM_EVENTS` describes each kind. */
+/** An event of the work on a claim. `CLAIM_EVENTS` describes each kind. */
 export interface ClaimEvent {
   readonly event: keyof typeof CLAIM_EVENTS
   readonly claim: DomainClaim
-  /** Message for the user, as the rest of a sentence about the claim. */
+  /** Message for the user, printed after the claim's domain; of a warning, without the domain. */
   readonly text: string
   /** The last DNS check; present in the `waiting` events of a wait for DNS. */
   readonly report?: CheckReport | undefined
@@ -45,8 +45,8 @@ export interface ClaimEvent {
 export interface ClaimResult {
   readonly claim: DomainClaim
   /**
-   * Error that the command ends with: the claim ended or is blocked (exit 9), the deadline passed or DNS needs a fix (exit 8), or
-   * publishing failed. Undefined also if `claims verify` without `--wait` has sent the verification request.
+   * Why the claim isn't completed: the claim ended or is blocked (exit 9), the deadline passed or DNS needs a fix (exit 8), or
+   * publishing failed. Undefined also for a claim that is in progress after `claims verify` without `--wait`.
    */
   readonly error?: CliError | undefined
   /** The last DNS check, if the record wasn't ready. */
@@ -70,13 +70,13 @@ export interface ClaimOptions extends CheckOptions {
   readonly throughBlocked?: boolean | undefined
   /** Whether to check DNS before the verification request. */
   readonly check?: boolean
-  /** Whether to only resume the known claim: if it has ended or the service no longer has it, no new claim is started. */
+  /** Whether to only resume the domain's newest claim in the ledger, and never start a new claim. */
   readonly resumeOnly?: boolean
   /** Adds the record to DNS; undefined if the user adds the record. */
   readonly publish?: PublishFunction | undefined
 }
 
-/** Milliseconds between polls of a claim. */
+/** Milliseconds between polls of a claim: growing from `first` to `max`. */
 const WATCH_DELAYS = { first: 2000, max: 30_000 } as const
 /**
  * Milliseconds between polls after a verification request. The first three are short, because most verifications take 1 or 2
@@ -97,7 +97,8 @@ const MAX_VALUE_LENGTH = 255
  * continues when the command runs again. A superseded claim isn't restarted: the new claim would end the newer one, which may
  * belong to another team.
  *
- * @throws CliError `claim_unknown`, exit 5, with `resumeOnly` and no known claim; the errors of requests
+ * @throws CliError `claim_unknown`, exit 5, with `resumeOnly` and no claim in the ledger; the errors of requests; as
+ *   `parseRecord`
  */
 export async function* runClaim(request: ClaimRequest, setup: Omit<ClaimWork, 'target'>): ClaimEvents {
   const { options, io } = setup
@@ -124,8 +125,10 @@ export async function* runClaim(request: ClaimRequest, setup: Omit<ClaimWork, 't
 const needsRecord = (claim: DomainClaim, { clock }: Io): boolean => judgeClaim(claim, clock.now()).needsRecord
 
 /**
- * Resumes the newest known claim of the domain. Starts a new claim if there is none, if it expired, ended or is gone from the
- * service, or if the request names another region. @throws CliError as `runClaim`
+ * Resumes the newest claim of the domain in the ledger. Unless `resumeOnly`, starts a new claim if there is none, if the claim has
+ * expired, was canceled, failed or is gone from the service, or if it is open in another region than requested.
+ *
+ * @throws CliError as `runClaim`
  */
 async function* createOrResume(
   request: ClaimRequest,
@@ -159,8 +162,8 @@ async function* createOrResume(
 }
 
 /**
- * Requests a new claim. Yields `created`, and warns if the service may have superseded an open claim, or already had an identical
- * claim and ignored options.
+ * Requests a new claim. Yields `created`, and warns if the service may have superseded an open claim, or responded with a
+ * claim that existed already and ignored options.
  */
 export async function* startClaim(request: ClaimRequest, access: ServiceAccess): ClaimOpening {
   const { io } = access
@@ -200,8 +203,8 @@ export function describeIgnoredOptions({ name: _, ...options }: ClaimRequest, { 
 }
 
 /**
- * Waits until DNS has the record, or the claim no longer needs it. Also stops if a verification request may succeed anyway: the
- * check is inconclusive, or only caches and lagging servers lack the record.
+ * Waits until DNS has the record, the claim no longer needs the record, or the deadline passes. Also stops if a verification
+ * request may succeed anyway: with verdict `unknown`, or as `isWorthVerifying` says.
  *
  * @returns `claim` as last seen; `report` too if the record wasn't ready; `error` too if the deadline passed
  */
@@ -248,8 +251,8 @@ const dnsWarningEvent = (claim: DomainClaim, text: string, error: CliError): Cla
 }
 
 /**
- * Sends the verification request, and follows the claim until it is completed, blocked or ended. The request is idempotent, so it
- * is repeated after network errors until the deadline.
+ * Sends the verification request, and then follows the claim as `followClaim` does. The request is idempotent, so it is repeated
+ * while the service is unavailable (exit 7), until the deadline and for at most 15 minutes.
  */
 async function* verifyAndFollow(work: ClaimWork, { claim, report }: ClaimResult): ClaimEvents {
   const { options, io } = work
@@ -324,7 +327,7 @@ export async function* followClaim(work: ClaimWork, first?: DomainClaim): ClaimE
   }
 }
 
-/** Creates the parts of the error for a deadline that passes before the claim has ended. */
+/** Returns code, name and hint for the error when the deadline passes before the claim has ended. */
 const inFlightError = (claim: DomainClaim, hint: string) =>
   ({ code: 'claim_in_flight', what: formatDomain(claim), hint }) as const
 
@@ -333,8 +336,9 @@ const verifyHint = (claim: DomainClaim): string =>
   `if the service hasn't been asked to verify it: mailclaim claims verify${domainArg(claim)} --wait`
 
 /**
- * Checks DNS once, sends the verification request, and with `wait` follows the claim. If the record must be fixed first (verdict
- * `fix`), sends no request. With any other verdict the service may see the record, so only warns.
+ * Checks DNS once (with `check`), sends the verification request, and with `wait` follows the claim. Sends no request if the record
+ * must be fixed first (verdict `fix`), or if the service has accepted the claim or the claim has ended. With verdict `wait` or
+ * `unknown`, the service may see the record, so only warns.
  */
 export async function* checkAndVerify(work: ClaimWork): ClaimEvents {
   const { target, options, io } = work

@@ -11,8 +11,8 @@ import { findRecordLocation, formatHost } from './record-location.ts'
 import type { ClaimEvent, ClaimEvents } from './workflow.ts'
 
 /**
- * Writes a claim to stdout. With `--format table`, shows the record of an open claim only, and with it the host to enter at the DNS
- * provider, for which the zone is looked up in DNS. An invalid record is left out with a warning.
+ * Writes a claim to stdout. With `--format table`, leaves out the record of a claim that isn't open and, with a warning, an invalid
+ * record; adds the host to enter at the DNS provider, for which the zone is looked up in DNS.
  */
 export async function writeClaim(claim: DomainClaim, io: Io): Promise<void> {
   const { format, fields } = io.settings
@@ -38,15 +38,16 @@ function writeEvent({ event, claim, report, error, earlier }: ClaimEvent, io: Io
   return io.writeEvent(event, { ...fields, ...error?.toJSON() })
 }
 
-/** Prints the events of a claim for people, on stderr. */
+/** Prints the events of a claim on stderr, in all formats but `jsonl`. */
 export interface ClaimPresenter {
   readonly show: (event: ClaimEvent) => Promise<void>
-  /** Whether `show` prints the claim's record and status, so that `presentClaimEvents` needn't print the claim again after an error. */
+  /** Whether `show` prints the claim's record and status: then a table of the claim after an error would repeat them. */
   readonly showsClaim?: boolean
 }
 
 /**
- * Runs the work on a claim to its end, and prints each event, then the claim, then the next steps of a newly completed claim.
+ * Runs the work on a claim to its end, and prints each event; then the claim, unless the events have shown it; then the next steps
+ * of a newly completed claim.
  *
  * @param before the claim in the ledger before the work, if any
  * @returns the claim as last seen
@@ -72,8 +73,8 @@ export async function presentClaimEvents(
 }
 
 /**
- * Prints an event on stderr as a line with the domain, with its hint below. Of a `done` event prints only the hint, because the
- * claim or the error follows.
+ * Prints an event on stderr: a warning, or a line with the domain; and its hint below. Skips the text of a `done` event, because
+ * the claim or the error follows.
  */
 export async function printClaimEvent({ event, claim, text, hint }: ClaimEvent, io: Io): Promise<void> {
   if (event === 'warning') await io.warn(text)
