@@ -80,7 +80,7 @@ async function createMachine(shell: string) {
 }
 type Machine = Awaited<ReturnType<typeof createMachine>>
 
-/** Publishes an archive whose program prints the version or runs `script`, and a SHA256SUMS that lists only this archive. */
+/** Publishes an archive whose program prints the version or runs `script`, and a SHA256SUMS with this archive and one for Plan 9. */
 function publish({ home, release }: Machine, version: string, script = `echo '${version}'`): string {
   const name = `mailclaim-${version}-${TARGET}`
   mkdirSync(join(home, name))
@@ -96,7 +96,7 @@ function publish({ home, release }: Machine, version: string, script = `echo '${
 
 describe.runIf(needs('posix'))('install.sh', () => {
   test.runIf(needs('dash', 'curl'))(
-    'two concurrent installations leave a working program, or an error that asks to install again',
+    'an installation during which another one completes fails with an error that asks to install again',
     async () => {
       const machine = await createMachine('dash')
       const { home, fakes, run, version } = machine
@@ -212,7 +212,7 @@ describe.runIf(needs('posix'))('install.sh', () => {
           /can't unpack mailclaim-2\.0\.0-/,
         ],
       ])(
-        'the installer reports %s in one line, leaves no files, and keeps the installed version',
+        'the installer reports %s in one line, leaves no new files, and keeps the installed version',
         async (_what, damage, said) => {
           const machine = await createMachine(shell)
           publish(machine, '1.0.0')
@@ -227,7 +227,7 @@ describe.runIf(needs('posix'))('install.sh', () => {
         },
       )
 
-      test('Ctrl-C during the download of an installation leaves no files', async () => {
+      test('Ctrl-C during the download of an installation leaves no new files', async () => {
         const machine = await createMachine(shell)
         publish(machine, '1.0.0')
         const before = machine.files()
@@ -248,7 +248,7 @@ describe.runIf(needs('posix'))('install.sh', () => {
     })
   })
 
-  test('the installer accepts a local directory as source, and refuses an unwritable prefix or one where npm installed mailclaim', async () => {
+  test('the installer accepts a local directory as source, and refuses a prefix that is unwritable or has another mailclaim', async () => {
     const machine = await createMachine('sh')
     const { home, link, release, run } = machine
     publish(machine, '1.0.0')
@@ -295,7 +295,7 @@ describe.runIf(needs('posix'))('install.sh', () => {
     expect(files()).toEqual(before)
   })
 
-  test('an install.sh whose download was cut off does nothing', async () => {
+  test('an install.sh that was cut off before its last line creates no files', async () => {
     const machine = await createMachine('sh')
     const text = readFileSync(INSTALL, 'utf8')
     const half = join(machine.home, 'half.sh')

@@ -310,7 +310,7 @@ describe.runIf(needs('posix'))('scripts/release.mjs', () => {
 describe.runIf(needs('posix'))('a script that lacks something', () => {
   const bare = mkdtempSync(join(tmpdir(), 'mailclaim-bare-'))
   afterAll(() => rmSync(bare, { recursive: true }))
-  // A tree without dist/, node_modules/ and documents.
+  // Create a tree without dist/, node_modules/ and documents.
   beforeAll(() => {
     for (const part of ['bench', 'scripts', 'package.json'])
       cpSync(new URL(part, root), join(bare, part), { recursive: true })
@@ -346,7 +346,7 @@ describe.runIf(needs('posix'))('a script that lacks something', () => {
     expect(stderr.trimEnd()).not.toContain('\n')
   })
 
-  test('a programming error in a script is printed with its stack, and a failed fetch with its cause', async () => {
+  test('`sentenceOf` returns the stack of a programming error, and the cause of a failed fetch', async () => {
     const { sentenceOf } = await import(fileURLToPath(new URL('scripts/begin.mjs', root)))
     expect(sentenceOf(new TypeError('x is not a function'))).toMatch(/\n {4}at /)
     expect(sentenceOf(new TypeError('fetch failed', { cause: new Error('ECONNREFUSED') }))).toBe(

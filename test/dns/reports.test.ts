@@ -54,7 +54,7 @@ const WRONG = reportOn('example.com', ['prefix=token', 'prefix=tok'])
 test.each([
   ['wait', 'Try again in 2 hours'],
   ['fix', 'Caches may keep the old state for up to 2 hours'],
-] as const)('a report with the verdict %s names the waiting time once in every format', (verdict, said) => {
+] as const)('terminal, Markdown and HTML reports with verdict %s name the wait once', (verdict, said) => {
   const report = { ...WRONG, verdict }
   for (const text of [
     renderTerminalReport(report, LAYOUT),
@@ -103,7 +103,7 @@ test('a Markdown report compares values in a code block that backticks in the va
   )
 })
 
-test('a terminal report without an expected value shows the TXT values and the DNS provider, and no mistake', () => {
+test('a terminal report without an expected value shows the TXT values and the DNS provider, and no "unknown"', () => {
   const [server] = reportOn('example.com', ['a=b']).nameservers
   if (server === undefined) throw new Error('no server')
   const nameservers = [{ ...server, host: 'ada.ns.cloudflare.com' }]
@@ -142,7 +142,7 @@ const hostile = fc
   .map((pieces) => pieces.join(''))
 const hostileValues = fc.array(hostile, { minLength: 1, maxLength: 3 })
 
-test('a report in any format escapes control and bidi characters of names and TXT values', () => {
+test('a terminal, Markdown or HTML report escapes control and bidi characters of names and TXT values', () => {
   fc.assert(
     fc.property(hostile, hostileValues, (name, values) => {
       for (const text of [
@@ -203,7 +203,7 @@ describe.runIf(needs('chromium'))('HTML report in Chromium', () => {
   })
   afterAll(() => browser.close())
 
-  test('the HTML report fits a phone, has no axe violation in light and dark mode, and prints dark on white', async () => {
+  test('the HTML report fits into 360 pixels, has no axe violation in light and dark mode, and prints dark text', async () => {
     const long = reportOn(`${'a'.repeat(60)}.example.com`, [`prefix=${'t'.repeat(400)}`, 'prefix=other'])
     const page = await browser.newPage({ viewport: { width: 360, height: 740 }, bypassCSP: true })
     for (const colorScheme of ['light', 'dark'] as const) {
@@ -225,7 +225,7 @@ describe.runIf(needs('chromium'))('HTML report in Chromium', () => {
     await page.close()
   })
 
-  test('the HTML report shows names and TXT values as text, and never creates elements or attributes from them', async () => {
+  test('the HTML report shows TXT values as text, and creates no element or attribute from names and values', async () => {
     const page = await browser.newPage()
     const known = [WRONG, reportOn('example.com', ['prefix=token', 'prefix=taken'])]
     const own = new Set<string>()

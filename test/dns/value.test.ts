@@ -73,7 +73,7 @@ test.each([
   expect(explain(seen)).toBe(fault)
 })
 
-test('the expected value beside another value in one record has the fault extra_text', () => {
+test('the expected value beside another value in one record has the fault `extra_text`', () => {
   const both = record('other-verify=1234567890', EXPECTED)
   expect(explainMismatch(EXPECTED, [both])).toEqual({
     fault: 'extra_text',
@@ -83,14 +83,14 @@ test('the expected value beside another value in one record has the fault extra_
   expect(explain(EXPECTED.slice(0, 9), EXPECTED.slice(9))).toBeUndefined()
 })
 
-test('of several wrong TXT values, the one most similar to the expected value is explained', () => {
+test('of the faults of several TXT values, the most specific one is reported', () => {
   const values = ['v=spf1 -all', 'mc-verify=older', `"${EXPECTED}"`].map((value) => record(value))
   expect(explainMismatch(EXPECTED, values)?.fault).toBe('quoted')
   expect(explainMismatch(EXPECTED, values.slice(0, 2))?.fault).toBe('stale_token')
   expect(explainMismatch(EXPECTED, values.slice(0, 1))).toBeUndefined()
 })
 
-test('an expected value split into several records has the fault split_records, in any order and among other values', () => {
+test('an expected value split into records has the fault `split_records`, even if they are rotated and another value is among them', () => {
   const cuts = fc.array(fc.nat(), { minLength: 1, maxLength: 4 })
   fc.assert(
     fc.property(cuts, fc.nat(), (at, turn) => {
@@ -139,7 +139,7 @@ describe('TXT values of other services and claims', () => {
     )
   })
 
-  test('another random token with the expected prefix has the fault stale_token, not characters_changed', () => {
+  test('another random token with the expected prefix has the fault `stale_token`, not `characters_changed`', () => {
     fc.assert(
       fc.property(mine, mine, (expected, seen) => {
         fc.pre(expected !== seen)
@@ -190,7 +190,7 @@ test('the pieces of two compared values join to these values, and separate the c
   expect(seen.map(({ text }) => text)).toEqual(['prefix=to', 'c', 'ken'])
 })
 
-test('explaining values of 65,000 characters, or 500 values, does not exceed the test timeout', () => {
+test('the search for faults in a value of 65,000 characters, or in 500 values, ends within the test timeout', () => {
   for (const filling of ['-', 'a', '=', '\\', '“', '.', ' ']) explain(`mc-verify=${filling.repeat(65_000)}x`)
   const long = `prefix=${'aB0_'.repeat(16_000)}`
   explainMismatch(

@@ -155,7 +155,7 @@ test.each([
   [{ status: 'failed', reason: 'because' }, { failure_reason: 'because' }],
   [{ status: 'expired' }, {}],
   [{ status: 'under_review' }, {}],
-])('the control API sets a claim addressed by domain or by id to %j', async (outcome, reasons) => {
+])('the control API sets a claim addressed by its name or `domain_id` to %j', async (outcome, reasons) => {
   const sandbox = await sandboxForTest(SLOW)
   const { claim, get } = await claimed(sandbox, 'example.com')
   for (const key of ['Example.com', String(claim['domain_id'])]) {
@@ -173,7 +173,7 @@ test('the control API refuses a claim outcome without a status, or with a reason
     expect((await settle(sandbox, 'example.com', outcome)).status).toBe(422)
 })
 
-test('a blocked claim completes after its status is set to verified', async () => {
+test('a blocked claim completes after its status is set to `verified`', async () => {
   const sandbox = await sandboxForTest(SLOW)
   const { verify, get } = await claimed(sandbox, 'blocked.example.com')
   await publish(sandbox, 'blocked.example.com')

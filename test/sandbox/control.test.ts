@@ -50,7 +50,7 @@ describe('the fault', () => {
     expect(await raw(sandbox)).toEqual({ text: '', end: 'closed' })
   })
 
-  test('the fault "truncate" sends all headers and half of the body', async () => {
+  test('the fault "truncate" sends the headers and half of the body', async () => {
     const sandbox = await sandboxForTest()
     await fault(sandbox, { kind: 'truncate' })
     const [head = '', body = ''] = (await raw(sandbox)).text.split('\r\n\r\n')
@@ -75,7 +75,7 @@ describe('the fault', () => {
     })
   })
 
-  test('the fault "delay" sends the unchanged response later', async () => {
+  test('the fault "delay" delays a successful response by `before_ms` and `after_ms`', async () => {
     const sandbox = await sandboxForTest()
     await fault(sandbox, { kind: 'delay', before_ms: 40, after_ms: 40 })
     const started = performance.now()

@@ -98,7 +98,7 @@ async function planted(mistake: string): Promise<Sandbox> {
 describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => {
   const how = { transport }
 
-  test('the DNS server delegates from the root down, with SOA and glue, and denies unregistered names', async () => {
+  test('the DNS server has SOA, NS and glue records of each zone from the root down, and denies unregistered names', async () => {
     const sandbox = await planted('none')
     for (const zone of ['.', 'uk', 'shop.co.uk']) {
       expect(await ask(sandbox, zone, 'SOA', how)).toMatchObject({
@@ -162,7 +162,7 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
       expect(await ask(sandbox, name, 'TXT', how)).toMatchObject({ texts: [] })
   })
 
-  test('the DNS server answers REFUSED for names below an unknown top-level domain', async () => {
+  test('the DNS server answers REFUSED for an unknown top-level domain and names below it', async () => {
     const sandbox = await sandboxForTest()
     for (const [name, type] of [
       ['example.net', 'TXT'],
@@ -224,7 +224,7 @@ test.each([
   ['with EDNS of less than 512 bytes', { edns: 100 }, true],
   ['with EDNS of 4096 bytes', { edns: 4096 }, false],
   ['over TCP', { transport: 'tcp' as const }, false],
-])('a response of 800 bytes to a query %s is truncated: %s', async (_what, how: Ask, truncated) => {
+])('a response of about 900 bytes to a query %s is truncated: %s', async (_what, how: Ask, truncated) => {
   const sandbox = await sandboxForTest()
   const long = Array.from({ length: 12 }, (_, n) => `${n}`.repeat(60))
   await put(sandbox, 'example.com', ...long)
@@ -233,7 +233,7 @@ test.each([
   expect(additionals).toEqual('edns' in how ? ['. OPT'] : [])
 })
 
-test('the control API replaces and deletes TXT records, and each change increments the SOA serial', async () => {
+test('the control API replaces and deletes TXT records; each replacement increments the SOA serial', async () => {
   const sandbox = await sandboxForTest()
   let before = 0
   for (const values of [['one', 'ü “two” \u00a0'], ['x'.repeat(700)]]) {
@@ -265,7 +265,7 @@ test.each([
   expect((await control(sandbox, 'PUT', `/dns/${name}/TXT`, body)).status).toBe(422)
 })
 
-test('the sandbox listens on the chosen HTTP and DNS ports, or on neither if one of them is in use', async () => {
+test('the sandbox listens on the chosen HTTP and DNS ports, and fails to start if one of them is in use', async () => {
   const first = await sandboxForTest()
   await expect(sandboxForTest({ dnsPort: portOf(first) })).rejects.toMatchObject({ code: 'EADDRINUSE' })
   const port = Number(new URL(first.baseUrl).port)

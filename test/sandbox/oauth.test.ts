@@ -111,7 +111,7 @@ describe('codes and tokens', () => {
     expect(await state(sandbox)).toMatchObject({ refreshes: 1, reuse_detections: 19, grants_revoked: 1 })
   })
 
-  test('a refused token request consumes neither the code nor the refresh token', async () => {
+  test('a token request refused for its verifier or scope leaves the code or refresh token usable', async () => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const fields = await code(sandbox)
     expect((await token(sandbox, 'form', { ...fields, code_verifier: OTHER_VERIFIER })).status).toBe(400)
@@ -191,7 +191,7 @@ describe('errors of the token endpoint', () => {
     expect(await response.json()).toMatchObject({ error: 'invalid_request' })
   })
 
-  test('unknown parameters of a token request are ignored, whatever their type', async () => {
+  test('unknown parameters of a token request are ignored, even if they are not texts', async () => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const fields = { ...(await code(sandbox)), unknown: 5, nested: {} } as unknown as Fields
     expect((await token(sandbox, 'json', fields)).status).toBe(200)
@@ -224,7 +224,7 @@ describe('the authorization endpoint', () => {
     ['the redirect host 127.0.0.1.evil.example', { redirect_uri: 'http://127.0.0.1.evil.example/callback' }],
     ['the port 65536 in the redirect URI', { redirect_uri: 'http://127.0.0.1:65536/callback' }],
     ['no port in the redirect URI', { redirect_uri: 'http://127.0.0.1/callback' }],
-  ])('an authorization request with %s gets an error page, not a redirect', async (_row, changes) => {
+  ])('an authorization request with %s gets no redirect', async (_row, changes) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     expect(await authorize(sandbox, changes)).toBeUndefined()
   })

@@ -55,7 +55,7 @@ describe('requests from another website', () => {
     { origin: 'null', 'content-type': 'text/plain' },
     { 'sec-fetch-site': 'cross-site', 'content-type': 'text/plain' },
     { 'sec-fetch-site': 'cross-site' },
-  ])('a cross-site form with the headers %j changes nothing', async (headers) => {
+  ])('a cross-site POST with the headers %j is refused, and moves no clock', async (headers) => {
     const sandbox = await sandboxForTest()
     const before = Date.now()
     const paths = ['clock', 'faults', 'dns', 'sessions', 'claims/x/outcome'].map(
@@ -181,7 +181,7 @@ describe.runIf(needs('chromium'))('the pages in Chromium', () => {
     expect([searchParams.get('error'), searchParams.has('code')]).toEqual(['access_denied', false])
   })
 
-  test('the DNS page publishes the record of a claim with the selected mistake', async () => {
+  test('the form of the DNS page publishes a TXT record at the name of a claim', async () => {
     const sandbox = await withClaim()
     const page = await open(`${sandbox.baseUrl}/_sandbox/dns`)
     await page.getByLabel(/plant a mistake/).selectOption({ label: 'Quotation marks typed into the value' })

@@ -98,7 +98,7 @@ describe('sendQuery', () => {
     expect(reply).toMatchObject({ kind: 'answer', message: { tc: true } })
   })
 
-  test('a DNS server that rejects EDNS and is silent without it gives the result timeout', async () => {
+  test('a DNS server that rejects EDNS and is silent without it gives the result `timeout`', async () => {
     const { reply } = await asking(({ edns }) => (edns === undefined ? 'silent' : { flags: RCODE.FORMERR }))
     expect(reply.kind).toBe('timeout')
   })
@@ -107,7 +107,7 @@ describe('sendQuery', () => {
     ['unreachable', 'unreachable'],
     ['not_checked', 'not_checked'],
     ['silent', 'timeout'],
-  ] as const)('if UDP and TCP are both %s, a DNS query has the result %s', async (behavior, kind) => {
+  ] as const)('if UDP and TCP are both %s, a DNS query has the result `%s`', async (behavior, kind) => {
     expect((await asking(() => behavior)).reply.kind).toBe(kind)
   })
 
@@ -139,7 +139,7 @@ describe('sendQuery', () => {
     expect(tried).toEqual(expected)
   })
 
-  test('a DNS query over HTTPS counts toward the query limit, and its failure has a reason', async () => {
+  test('a DNS query over HTTPS counts toward the query limit, and the result of a failed one has a `reason`', async () => {
     const { reply, limited } = await asking(() => 'unreachable', { server: HTTPS, max: 1 })
     expect(reply).toMatchObject({ kind: 'unreachable', reason: 'unreachable' })
     await limited

@@ -48,7 +48,7 @@ test.each<[string, Partial<HttpResponse> | TransportError, string]>([
     new TransportError('tls', 'no', 'the certificate has expired'),
     'the certificate has expired',
   ],
-])('a DNS query over HTTPS that gets %s fails with a message that says so', async (_what, what, message) => {
+])('a DNS query over HTTPS that gets %s fails with a message about it', async (_what, what, message) => {
   const { brought } = await exchange(async () => {
     if (what instanceof Error) throw what
     return answer(what)

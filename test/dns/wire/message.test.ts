@@ -17,7 +17,7 @@ function answerWith(change: Partial<packet.Packet> = {}): Buffer {
   })
 }
 
-test('a decoded DNS response has the flags, the character-strings as bytes, and names in lower case', () => {
+test('a DNS response that repeats the question in another letter case is decoded, with character-strings as bytes', () => {
   const message = decodeResponse(answerWith(), 7, question)
   expect(message).toMatchObject({ rcode: 'NOERROR', aa: true, tc: false, ra: false })
   expect(message?.answers).toEqual([

@@ -6,7 +6,7 @@ test.each(['.', 'com', 'test', 'co.uk', 'com.au', 'pvt.k12.ma.us', 'xn--55qx5d.c
   (zone) => expect(isRegistry(zone)).toBe(true),
 )
 
-// Domains of companies that look like registries, or that offer subdomains to anyone.
+// A domain below a registry, and domains of companies that look like registries or offer subdomains to anyone.
 test.each(['id.me', 'web.de', 'go.io', 'example.co.uk', 'uk.com', 'github.io'])(
   'the zone %s is not a registry',
   (zone) => expect(isRegistry(zone)).toBe(false),
@@ -19,6 +19,6 @@ test.each([
   ['app.nobody.pvt.k12.ma.us', 'nobody.pvt.k12.ma.us'],
   ['a.b.internal.test', 'internal.test'],
   ['co.uk', 'co.uk'],
-])('the registered domain of %s is %s', (name, domain) => {
+])('the registrable domain of %s is %s', (name, domain) => {
   expect(registrableDomainOf(name)).toBe(domain)
 })
