@@ -61,7 +61,7 @@ async function run(tool: string, answer: unknown = null, variables: Record<strin
 }
 
 describe.runIf(needs('posix', 'bash', 'jq'))('the publishing recipes in the documents', () => {
-  test('the publish recipe for aws sends the complete TXT RRset, and refuses values that aws would misread', async () => {
+  test('the publish recipe for aws sends the complete TXT RRset, and refuses a value with non-ASCII bytes', async () => {
     const { calls, code, stderr } = await run('aws')
     expect(code, stderr).toBe(0)
     const place = ['--hosted-zone-id', 'Z1', '--change-batch']

@@ -80,7 +80,7 @@ describe('a start', () => {
   })
 
   it.each(['ignore', 'pipe'] as const)(
-    'mailclaim without a terminal loads no module for streams, network or cryptography (stdin: %s)',
+    'mailclaim without a terminal loads none of the modules stream, net, tty and crypto (stdin: %s)',
     async (stdin) => {
       const { env } = await createProcessSession({ store: 'file' })
       for (const line of ['--version', '--help', 'imports lst', 'auth token']) {
@@ -267,7 +267,7 @@ describe.runIf(needs('posix'))('writing at once', () => {
     expect(stdout).toBe(`0 ${start(['completion', 'bash']).stdout}\n`)
   })
 
-  it('mailclaim fails with an error message if stdout is a file on a full disk', () => {
+  it('mailclaim fails with an error message if stdout is full (ENOSPC)', () => {
     const { status, stderr } = spawnSync(
       'sh',
       ['-c', '"$0" "$1" --version >/dev/full', process.execPath, join(root, 'bin/mailclaim.js')],

@@ -45,7 +45,7 @@ test.each<[string, readonly string[]]>([
   expect(await offers(line)).toEqual(expected)
 })
 
-test('completion prints candidates with their descriptions, and --dotted strips the dot that PowerShell puts before each word', async () => {
+test('completion prints candidates with their descriptions, and with --dotted ignores the dot before each word', async () => {
   expect(await lines('config u')).toEqual(['unset\tremove a setting'])
   const context = createFakeContext()
   await run(['__complete', '--dotted', '.config', '.'], context)
@@ -80,7 +80,7 @@ test('completion of a claim offers the domains in the ledger of the given profil
   expect(await offers(`${get} --profile work `, context)).toEqual(['other.example'])
 })
 
-test('completion prints nothing on stderr, and one candidate per line, each starting with the typed word', async () => {
+test('completion prints nothing on stderr, and on each line `:files` or a candidate that starts with the typed word', async () => {
   const word = fc.oneof(
     fc.constantFrom('', '-', '--', '--json', '--format', '--format=', '--profile', 'help', '../x'),
     fc.constantFrom(...[...walkCommands(tree)].flatMap(({ path }) => path)),

@@ -37,7 +37,7 @@ it('auth token prints the access token and nothing else', async () => {
   expect(stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/)
 })
 
-it('auth token prints MAILCLAIM_API_KEY with one line break, also if the variable ends with a line break', async () => {
+it('auth token prints MAILCLAIM_API_KEY with a single line break if the variable ends with one', async () => {
   const world = await createSandboxSession({ environment: { apiKey: 'key-1\n' } })
   expect(await mailclaim(world, 'auth', 'token')).toEqual({ exit: 0, stdout: 'key-1\n', stderr: '' })
 })
@@ -59,7 +59,7 @@ it('auth token of a profile that is not signed in hints at the profile that is s
   expect(stderr).toMatch(/not signed in\nhint: .*\(default\): mailclaim auth switch default\n$/)
 })
 
-it('auth token --scope prints a token of that scope only, and the next auth token prints one of the full scope', async () => {
+it('auth token --scope prints a token of that scope only, and the next auth token prints one of several scopes', async () => {
   const world = await signedIn()
   const before = world.session()
   const { exit, stdout } = await mailclaim(world, 'auth', 'token', '--scope', 'emails:send')
@@ -75,7 +75,7 @@ it('auth token --scope prints a token of that scope only, and the next auth toke
   expect(await world.counts()).toMatchObject({ refreshes: 2, reuse_detections: 0 })
 })
 
-it('auth token --min-lifetime renews a token that is valid for less, and warns if a new token would be too', async () => {
+it('auth token --min-lifetime renews a token that is valid for less, and only warns if it was renewed within the last minute', async () => {
   const world = await signedIn()
   const token = async (...words: string[]) => {
     const { stdout, stderr } = await mailclaim(world, 'auth', 'token', '--json', ...words)
@@ -151,7 +151,7 @@ describe('auth status', () => {
     expect(await state(world)).toMatchObject({ state: 'elsewhere', exit: 4 })
   })
 
-  it('auth status with a locked keychain reports store_unavailable, not that nobody is signed in', async () => {
+  it('auth status with a locked keychain reports `store_unavailable`, not that nobody is signed in', async () => {
     const keychain = createFakeKeychain()
     const world = await signedIn({ keychain }, 'keychain')
     keychain.trouble = 'locked'
@@ -162,7 +162,7 @@ describe('auth status', () => {
     })
   })
 
-  it('auth status during another login reports active if that login ends, refreshing while it holds the lock, and store_unavailable if it was killed', async () => {
+  it('auth status during another login reports `active` if that login ends, `refreshing` while it holds the lock, and `store_unavailable` if it released the lock without a session', async () => {
     const keychain = createFakeKeychain()
     const world = await signedIn({ keychain }, 'keychain')
     const { disk, lock } = world.files
@@ -186,7 +186,7 @@ describe('auth status', () => {
     expect(await state(world)).toMatchObject({ state: 'store_unavailable', exit: 4 })
   })
 
-  it('auth status and auth list show the store as file after a keychain refused the new token', async () => {
+  it('auth status and auth list show the store `file` after the keychain refused the new token', async () => {
     const keychain = createFakeKeychain()
     const world = await signedIn({ keychain }, 'keychain')
     const shown = async (command: string) =>
@@ -239,7 +239,7 @@ describe('auth status', () => {
     expect(token.stderr).toBe('warning: the access token has expired\n')
   })
 
-  it('auth status does not show a password in the base URL, even with an active API key', async () => {
+  it('auth status with MAILCLAIM_API_KEY does not show a password in the base URL', async () => {
     const world = await createSandboxSession({ environment: { apiKey: 'key-1' } })
     await run(['auth', 'status', '--json', '--base-url', 'https://me:secret@api.example.com'], world.context)
     expect(world.context.stdout.text + world.context.stderr.text).not.toContain('secret')
@@ -253,7 +253,7 @@ describe('auth status', () => {
     expect(await mailclaim(world, 'auth', 'token')).toMatchObject({ exit: 4 })
   })
 
-  it('auth status sends a request only with --online', async () => {
+  it('auth status --online shows `accepted`, or exits 6 and shows `forbidden` if the service responds with 403', async () => {
     const world = await signedIn()
     const online = async () => await mailclaim(world, 'auth', 'status', '--online', '--json')
     expect(JSON.parse((await online()).stdout)).toMatchObject({ online: 'accepted' })
@@ -337,7 +337,7 @@ it.each([
   ['auth', 'status'],
   ['auth', 'refresh'],
   ['grants', 'list'],
-])('Ctrl-C ends mailclaim %s %s with exit 130, even while it waits for the keychain', async (...words) => {
+])('Ctrl-C while mailclaim %s %s waits for the keychain ends it with exit 130', async (...words) => {
   const stop = new AbortController()
   const keychain = createFakeKeychain()
   const world = await signedIn({ keychain }, 'keychain')
@@ -353,7 +353,7 @@ it.each([
   expect(await world.counts()).toMatchObject({ refreshes: 0 })
 })
 
-it('auth list shows every profile with its credential, and auth switch refuses an unknown profile', async () => {
+it('auth list shows the known profiles and that of --profile with their credentials, and auth switch refuses an unknown profile', async () => {
   const world = await signedIn()
   const { stdout } = await mailclaim(world, 'auth', 'list', '--json', '--profile', 'work')
   expect(JSON.parse(stdout).data).toEqual([
@@ -365,7 +365,7 @@ it('auth list shows every profile with its credential, and auth switch refuses a
   expect(await mailclaim(world, 'auth', 'switch', '../x')).toMatchObject({ exit: 2 })
 })
 
-it('a command with an unknown profile exits 2 with the names of existing profiles, unless an API key is in force', async () => {
+it('auth token with an unknown profile exits 2 with the names of known profiles, unless MAILCLAIM_API_KEY is set', async () => {
   const world = await signedIn()
   expect(await mailclaim(world, 'auth', 'token', '--profile', 'wrok')).toMatchObject({
     exit: 2,
@@ -376,7 +376,7 @@ it('a command with an unknown profile exits 2 with the names of existing profile
   expect(await mailclaim(withKey, 'auth', 'token', '--profile', 'wrok')).toMatchObject({ exit: 0 })
 })
 
-it('auth switch warns if MAILCLAIM_API_KEY or MAILCLAIM_PROFILE is set, because they override it', async () => {
+it('auth switch warns if MAILCLAIM_API_KEY is set, or MAILCLAIM_PROFILE to another profile', async () => {
   const key = await signedIn({ environment: { apiKey: 'key-1' } })
   expect(await mailclaim(key, 'auth', 'switch', 'default')).toMatchObject({
     exit: 0,

@@ -60,7 +60,7 @@ test('claim creates, checks, verifies and follows a claim to its completion, and
   expect(people.stderr).toContain('Host       @   (in the zone example.com)')
 })
 
-test('claim that reaches its timeout exits 8 with one hint, and prints the claim on stdout', async () => {
+test('claim --json prints the claim on stdout at its timeout, and exits 8 with one hint', async () => {
   const world = claiming(undefined, { txt: () => [] })
   const { code, stdout, stderr } = await world.run('claim', 'example.com', '--timeout', '20', '--json')
   expect({ code, claim: JSON.parse(stdout) }).toEqual({ code: 8, claim: claimOf() })
@@ -74,7 +74,7 @@ test('claim that reaches its timeout exits 8 with one hint, and prints the claim
   expect(jsonLines(events.stdout)[2]).toMatchObject({ report: { verdict: 'fix', claim: null } })
 })
 
-test('claim resumes the open claim of a domain, and warns of options that no longer have an effect', async () => {
+test('claim resumes the open claim of a domain, and warns of options without effect; --region creates another claim', async () => {
   const world = claiming(undefined, { txt: () => [] })
   await world.run('claim', 'example.com', '--timeout', '1')
   const { stderr } = await world.run('claim', 'example.com', '--timeout', '1', '--open-tracking')
@@ -106,7 +106,7 @@ test.each([
   ['canceled', 1, 8],
   ['gone', 1, 8],
   ['superseded', 0, 9],
-])('claim after an earlier claim (%s) creates %i claims, and exits %i', async (end, creations, exit) => {
+])('if the earlier claim is %s, claim creates %i claims, and exits %i', async (end, creations, exit) => {
   let isOver = false
   const answer = () => (end === 'gone' ? GONE() : claimOf({ status: end }))
   const over = createWorld({
@@ -153,7 +153,7 @@ test('claim continues to wait for DNS while the service is down, and requests th
   expect(world.asked.filter((request) => request.startsWith('GET'))).toHaveLength(2)
 })
 
-test('claim asks the service to verify even if no name server can be reached from this machine', async () => {
+test('claim asks the service to verify even if no name server answers', async () => {
   const world = claiming(undefined, { dns: () => 'silent' })
   const { code, stdout } = await world.run('claim', 'example.com', '--format', 'jsonl')
   expect(code).toBe(0)
@@ -161,7 +161,7 @@ test('claim asks the service to verify even if no name server can be reached fro
   expect(jsonLines(stdout)[2].error.code).toBe('dns_unavailable')
 })
 
-test('a warning of claim removes the progress line of the previous check', async () => {
+test('a `warning` event of claim ends the progress line', async () => {
   const context = createFakeContext()
   const lines: string[] = []
   const progress: Progress = {
@@ -209,7 +209,7 @@ test.each([
   expect(values).toEqual(ends === 0 ? [VALUE] : [])
 })
 
-test('claim of several domains prints a record to add and a result for each, and exits with the worst exit code', async () => {
+test('claim of several domains prints each record to add and each result, and exits with the worst exit code', async () => {
   const names = ['one.example.com', 'two.example.com', 'bad..example']
   const world = createWorld({
     txt: () => [],

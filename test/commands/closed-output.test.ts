@@ -48,7 +48,7 @@ test('claims create continues after the reader of its output closes the pipe, an
   expect(context.stderr.text.split(WARNING)).toHaveLength(2)
 })
 
-test('claim continues after the reader of its output closes the pipe, and warns once', async () => {
+test('claim continues with a warning after the reader of its output closes the pipe', async () => {
   const { context, run } = createWorld()
   const options = ['--timeout', '60', '--format', 'jsonl']
   expect(await run('claim', 'example.com', ...options)).toBe(8)
@@ -56,7 +56,7 @@ test('claim continues after the reader of its output closes the pipe, and warns 
   expect(context.stderr.text).toContain('timed out after 60 seconds')
 })
 
-test('claims check exits 0 without a message when the reader of its output closes the pipe', async () => {
+test('claims check exits 0 without a warning when the reader of its output closes the pipe', async () => {
   const { context, run } = createWorld()
   expect(await run('claims', 'check', ...DOMAINS, '--format', 'jsonl')).toBe(0)
   expect(context.stderr.text).not.toContain('warning')

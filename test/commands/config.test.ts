@@ -34,7 +34,7 @@ test('a number that the configuration file holds for a setting is read as text, 
   expect(read(context).profiles).toEqual({ default: { base_url: 'https://api.example.com' } })
 })
 
-test('config get prints only the value in the profile, and exits 5 if the profile does not set it', async () => {
+test('config get prints a setting of the profile, and exits 5 if the profile does not set it', async () => {
   const context = createFakeContext()
   expect(await type('config set base-url https://api.example.com/', context)).toEqual({
     code: 0,
@@ -99,7 +99,7 @@ test.each(['config set base-url https://other.example.com', 'config unset base-u
   },
 )
 
-test('config list shows the effective value of every setting, its source, and the paths of the files', async () => {
+test('config list shows each setting that has a value, with its source, and the paths of the files', async () => {
   const context = createFakeContext({ environment: { settings: { store: 'file' }, apiKey: 'secret-key' } })
   await type('config set client-id one', context)
   await type('config set store keychain', context)
@@ -122,7 +122,7 @@ test('config list shows the effective value of every setting, its source, and th
 })
 
 test.each(['https://me:pw@api.example.com/x?key=pw#pw', 'me:pw@api.example.com'])(
-  'config list masks the password and query in the base URL %s',
+  'config list masks secrets in the base URL %s',
   async (base_url) => {
     const context = createFakeContext({ environment: { settings: { base_url } } })
     for (const format of ['table', 'json', 'tsv'])
@@ -163,7 +163,7 @@ test.each([
   ['{"version":2,"profiles":{}}', 'it was written by a later version of mailclaim'],
   ['{"version":1,"profiles":{"default":7}}', 'profiles.default is not an object'],
 ])(
-  'a configuration file with %j is kept, and fails all commands but config list, help and completion',
+  'a configuration file with %j is kept; config set and get, logout and claims list fail, config list, commands, completion and help do not',
   async (text, message) => {
     const context = createFakeContext()
     write(context, text)

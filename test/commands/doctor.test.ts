@@ -114,7 +114,7 @@ test('doctor on Windows says that it does not check the permissions of directori
   })
 })
 
-test.runIf(needs('posix'))('the chmod remedy of doctor works for any directory name', async () => {
+test.runIf(needs('posix'))('the chmod remedy of doctor quotes names for the shell', async () => {
   const context = createSetup()
   const directory = join(context.directories.state, "o'brien; $(exit)")
   const paths = { config: join(directory, 'c'), state: join(directory, 's') }
@@ -124,7 +124,7 @@ test.runIf(needs('posix'))('the chmod remedy of doctor works for any directory n
   for (const path of Object.values(paths)) expect(statSync(path).mode & 0o077).toBe(0)
 })
 
-test('the report of doctor on a terminal shows each remedy once, below its problem', async () => {
+test('the report of doctor on a terminal shows the remedy, which the error does not repeat', async () => {
   const context = createSetup({ environment: { apiKey: 'key-1' }, terminal: { columns: 200 } })
   expect(await run(['doctor', '--no-color'], context)).toBe(3)
   expect(context.stdout.text).toContain(
@@ -133,7 +133,7 @@ test('the report of doctor on a terminal shows each remedy once, below its probl
   expect(context.stderr.text).toBe('error: problems found: configuration\n')
 })
 
-test('the report of doctor fits a terminal of 60 columns', async () => {
+test('the report of doctor is wrapped on a terminal of 60 columns', async () => {
   const context = createSetup({
     terminal: { columns: 60 },
     environment: { ...READY, noColor: true },
@@ -229,7 +229,7 @@ test('doctor finds no problem with a stored API key without a client id', async 
   expect(of('credential store')?.message).toBe('secrets are kept in a file, as configured')
 })
 
-test('doctor ends with exit 1 if the configuration is damaged, and runs the other checks', async () => {
+test('doctor ends with exit 1 if the configuration is damaged, but still checks the network', async () => {
   const context = createSetup()
   writeFileSync(configPath(context), '{', { mode: 0o600 })
   const { code, of } = await doctor(context)
@@ -241,7 +241,7 @@ test('doctor ends with exit 1 if the configuration is damaged, and runs the othe
   expect(of('network')).toMatchObject({ status: 'ok' })
 })
 
-test.runIf(needs('posix'))('doctor warns of a directory that others can read', async () => {
+test.runIf(needs('posix'))('doctor warns of a directory that its group can read', async () => {
   const context = createSetup()
   chmodSync(context.directories.state, 0o750)
   const { code, of } = await doctor(context)

@@ -74,7 +74,7 @@ it('claim --format jsonl prints exactly the documented events', async () => {
   expect(events.find(({ event }) => event === 'waiting')).toHaveProperty('report.verdict', 'fix')
 }, 20_000)
 
-it('claims watch --format jsonl prints exactly the documented events, apart from waiting and warning', async () => {
+it('claims watch --format jsonl prints exactly the documented events, apart from `waiting` and `warning`', async () => {
   const { sandbox, client } = await world()
   const domain = 'usual.example.com'
   await client.run(['claims', 'create', domain])
@@ -97,7 +97,7 @@ it('claims watch --format jsonl prints exactly the documented events, apart from
   for (const event of events) expect(event).toHaveProperty('claim.domain_id')
 })
 
-it('claims verify --wait --format jsonl prints the events dns and verification, and then those of claims watch', async () => {
+it('claims verify --wait --format jsonl begins with the events `dns`, `verification` and `status`, and ends with `done`', async () => {
   const { client, publish } = await world()
   await client.run(['claims', 'create', 'usual.example.com'])
   await publish('usual.example.com')
@@ -123,7 +123,7 @@ it('imports watch --format jsonl prints exactly the documented events', async ()
   for (const event of events) expect(event).toHaveProperty('import.id', 'i-1')
 })
 
-it('claims watch of a blocked claim and imports watch of a failed import print a status event and a done event', async () => {
+it('claims watch of a blocked claim and imports watch of a failed import print the events `status` and `done`', async () => {
   const context = createFakeContext({
     environment: { settings: { base_url: 'http://127.0.0.1:1' }, apiKey: 'key-1' },
     respond: ({ url }) =>

@@ -72,7 +72,7 @@ describe('a list of the service', () => {
       },
     )
 
-    it.each([404, 418, 422])('imports list cut off by status %i hints at no --after', async (status) => {
+    it.each([404, 418, 422])('imports list hints at no --after if page 2 gets status %i', async (status) => {
       const { err } = await broken('imports list --all --format tsv', status)
       expect(err).toContain('; the list ends after 100 items\n')
       expect(err).not.toContain('--after')
@@ -165,7 +165,7 @@ it.each([
   expect(result.err).toMatch(/^error: /)
 })
 
-test('grants list streams 100,000 items, and writes at most a page at a time', async () => {
+test('grants list writes 100,000 items in pieces of less than 10,000 characters', async () => {
   const pages = 1000
   let page = 0
   const context = createFakeContext({

@@ -101,7 +101,7 @@ describe('login', () => {
     expect([...told.opened, ...ssh.opened]).toEqual([])
   })
 
-  it('login shows the cause of a refused exchange on the page and in the error, and stores nothing', async () => {
+  it('login fails with the OAuth error of a refused exchange, shows a failure page in the browser, and saves no settings', async () => {
     const context = contextWith({}, () => [400, { error: 'invalid_grant', error_description: 'PKCE' }])
     const { ended, page } = await signIn(context)
     await expect(ended).rejects.toMatchObject({ code: 'invalid_grant', exit: Exit.notSignedIn })
@@ -222,7 +222,7 @@ describe('login', () => {
     },
   )
 
-  it('login --json accepts on stdin the redirect URL with code and state, pasted from the browser', async () => {
+  it('login --json accepts the redirect URL with code and state from a pipe on stdin', async () => {
     const context = { ...contextWith(), stdin: createFakeContext().stdin }
     const ended = start(context, { store: 'file', json: true })
     await expect.poll(() => context.stdout.text).toContain('\n')
@@ -262,7 +262,7 @@ describe('login', () => {
     const terminal = { columns: 80 }
 
     it.each(['no_keychain', 'no_module'])(
-      'login without a keychain (%s) offers on a terminal to keep the session in a file, and the default is no',
+      'login without a keychain (%s) offers on a terminal to keep the session in a file, and the default answer is no',
       async (trouble) => {
         const { context, questions } = await without(trouble, { terminal }, true)
         await (await signIn(context, {})).ended
@@ -425,14 +425,14 @@ describe('login', () => {
     it.each([
       [401, { code: 'credential_refused', exit: Exit.notSignedIn }],
       [503, { exit: Exit.unavailable }],
-    ])('login --with-api-key stores no key if the test request gives %i', async (status, expected) => {
+    ])('login --with-api-key stores no key if the test request gets status %i', async (status, expected) => {
       const { error, stored, profiles } = await pipeKey(status)
       expect(error).toMatchObject(expected)
       expect(stored).toBeUndefined()
       expect(profiles).toEqual({})
     })
 
-    it('login --with-api-key stores a key for which the test request gives 403, with a warning', async () => {
+    it('login --with-api-key stores a key for which the test request gets status 403, with a warning', async () => {
       const { context, error, stored } = await pipeKey(403)
       expect(error).toBeUndefined()
       expect(stored).toMatchObject({ kind: 'api_key' })

@@ -20,8 +20,8 @@ const ASKING = [
   'claims check example.com',
 ]
 
-describe.each(Object.entries(OTHERS))('a claim of %s', (_what, other) => {
-  test.each(ASKING)('mailclaim %s refuses a response about another claim', async (line) => {
+describe.each(Object.entries(OTHERS))('a response about %s', (_what, other) => {
+  test.each(ASKING)('mailclaim %s refuses a response whose name or id is not the known one', async (line) => {
     let isKnown = false
     const world = createWorld({ respond: () => (isKnown ? claimOf(other) : claimOf()) })
     const knows = !line.includes('create') && line !== 'claims get d1'
@@ -42,7 +42,7 @@ describe.each(Object.entries(OTHERS))('a claim of %s', (_what, other) => {
   })
 })
 
-test('a response about another domain ends claim, claims watch and claims verify --wait with unexpected_answer', async () => {
+test('a response about another domain ends claim, claims watch and claims verify --wait with `unexpected_answer`', async () => {
   for (const line of [
     'claims watch example.com',
     'claim example.com',
@@ -94,7 +94,7 @@ test('claims verify of a completed claim gives no hint to follow it', async () =
   expect(stderr).not.toContain('hint: to follow it')
 })
 
-test('a response about another import ends imports watch with unexpected_answer', async () => {
+test('a response about another import ends imports watch with `unexpected_answer`', async () => {
   let reads = 0
   const answer = () => ({ object: 'contact_import', id: reads++ > 1 ? 'i2' : 'i1', status: 'in_progress' })
   const world = createWorld({ respond: answer })
@@ -104,14 +104,14 @@ test('a response about another import ends imports watch with unexpected_answer'
 })
 
 test.each(['Example.COM.', 'example.com', null])(
-  'claim example.com accepts a response that names the claim %j',
+  'claim example.com accepts a response with the domain name %j',
   async (name) => {
     const world = createWorld({ respond: () => claimOf({ name, status: 'completed' }) })
     expect((await world.run('claim', 'example.com')).code).toBe(0)
   },
 )
 
-test('a record that the service sends for another name, or with an SPF policy as value, is neither shown nor published', async () => {
+test('claim and claims create fail without showing the record if it is at another name, or its value is an SPF policy', async () => {
   for (const [name, value] of [
     ['_dmarc.example.com', VALUE],
     ['example.org', VALUE],
@@ -129,7 +129,7 @@ test('a record that the service sends for another name, or with an SPF policy as
   }
 })
 
-test('claims verify exits 6 if the service refuses to verify, and 0 if the status has changed meanwhile', async () => {
+test('claims verify exits 6 if the service refuses to verify, and 0 if the status has also changed', async () => {
   for (const [status, code] of [
     ['pending', 6],
     ['verified', 0],
@@ -154,7 +154,7 @@ test('claims verify of a verified claim queries no DNS and requests no verificat
   expect([world.asked, world.questions]).toEqual([['GET /domains/d1/claim'], []])
 })
 
-test('claims verify --all counts a claim that fails as claim_failed, even if no name server answered', async () => {
+test('claims verify --all counts a claim that fails as `claim_failed`, even if no name server answered', async () => {
   const respond = (request: string) => claimOf(request.startsWith('POST') ? { status: 'failed' } : {})
   const world = createWorld({ respond, dns: () => 'silent' })
   await world.run('claims', 'get', 'd1')
@@ -162,7 +162,7 @@ test('claims verify --all counts a claim that fails as claim_failed, even if no 
   expect({ code, stderr }).toEqual({ code: 9, stderr: expect.stringContaining('\n  claim_failed: 1 ') })
 })
 
-test('claims create hints at claims get after a conflict; claims list --refresh forgets a claim that the service lost', async () => {
+test('claims create hints at claims get after a conflict; for a claim that the service has lost, commands exit 5, and claims list --refresh forgets it', async () => {
   const conflict = createWorld({ respond: () => jsonResponse(409, { name: 'conflict', message: 'Yours' }) })
   expect(errorOf(await conflict.run('claims', 'create', 'example.com', '--json'))).toMatchObject({
     exit: 6,

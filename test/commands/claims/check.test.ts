@@ -139,7 +139,7 @@ test('claims check of several domains warns once that the service is down', asyn
   expect(stderr.match(/^warning/gm)).toHaveLength(1)
 })
 
-test('claims check --from exits 2 for a domain with two values, but still checks the first', async () => {
+test('claims check --from exits 2 for a domain listed with two values, but checks it with the first value', async () => {
   const world = createWorld({ apiKey: undefined })
   const list = join(world.context.directories.state, '..', 'list.txt')
   writeFileSync(list, `example.com,${VALUE}\nexample.com,prefix=other\n`)
@@ -150,7 +150,7 @@ test('claims check --from exits 2 for a domain with two values, but still checks
   })
 })
 
-test('claims check of a completed claim says on a terminal that DNS no longer matters', async () => {
+test('claims check --format table of a completed claim says that the domain no longer needs its record', async () => {
   const world = await knowing({ respond: () => claimOf({ status: 'completed' }), txt: () => [] })
   const { stdout } = await world.run('claims', 'check', 'example.com', '--format', 'table')
   expect(stdout).toBe('example.com no longer needs its record: the domain is yours\n')
@@ -178,7 +178,7 @@ test.each([`Array${VALUE}`, `${VALUE}3600`])(
   },
 )
 
-test('claims check without a value or claim reports the verdict unknown, and queries no resolver for the TXT record', async () => {
+test('claims check without a value or claim reports the verdict `unknown`, and does not query the resolver for the TXT record', async () => {
   const world = createWorld({ apiKey: undefined })
   const { code, stdout } = await world.run('claims', 'check', 'example.com', '--json')
   expect({ code, report: JSON.parse(stdout) }).toMatchObject({
@@ -188,7 +188,7 @@ test('claims check without a value or claim reports the verdict unknown, and que
   expect(world.questions.filter(({ server, type }) => server === '192.0.2.53' && type === 'TXT')).toEqual([])
 })
 
-test('the table of several checks shows one value of a large TXT set and the number of the others, and JSON has all of them', async () => {
+test('the table of several checks shows one value of a large TXT set and the number of the others, and jsonl has all of them', async () => {
   const values = Array.from({ length: 30 }, (_, n) => `foreign-${n}=${'x'.repeat(160)}`)
   const world = createWorld({ txt: () => values })
   const check = ['claims', 'check', 'example.com', 'www.example.com', '--format']
@@ -210,7 +210,7 @@ test.each([[['example.com']], [['example.com', 'www.example.com']]])(
   },
 )
 
-test('claims check without a value warns if no name server answered', async () => {
+test('claims check without a value warns if no name server can be reached', async () => {
   const world = createWorld({ dns: () => 'unreachable' })
   const { code, stderr } = await world.run('claims', 'check', 'example.com', '--json')
   expect(code).toBe(0)
@@ -243,7 +243,7 @@ test.each([
   expect((await world.run('claims', 'check', ...words.split(' '))).code).toBe(2)
 })
 
-test('claims check of a public suffix such as com exits 2 if no service is configured', async () => {
+test('claims check com exits 2 if no service is configured', async () => {
   const { context } = createWorld()
   const [stdout, stderr] = [createFakeOutput(), createFakeOutput()]
   const environment = { ...context.environment, settings: {} }
@@ -265,7 +265,7 @@ test('claims check --wait repeats the check until the record is visible', async 
 test.each([
   ['claim', 'example.com'],
   ['claims', 'check', 'example.com', '--wait'],
-])('mailclaim %s %s prints each change in DNS once, and a line per minute of waiting', async (...words) => {
+])('mailclaim %s %s prints each mistake once with its hint, and the elapsed time', async (...words) => {
   const states = [[`"${VALUE}"`], [VALUE.slice(0, -2)], [VALUE]]
   const world = await knowing({
     txt: () => states[Math.floor(world.clock.monotonic() / 200_000)] ?? [VALUE],
@@ -283,7 +283,7 @@ test.each([
   expect(stderr.match(/^hint: (enter|correct)/gm)).toHaveLength(2)
 })
 
-test('claims check --wait of many domains prints a mistake that several domains share only once', async () => {
+test('claims check --wait of several domains prints a mistake that they share only once', async () => {
   const world = await knowing({ txt: () => [`"${VALUE}"`] })
   const names = ['a.example.com', 'b.example.com', 'example.com']
   const list = join(world.context.directories.state, '..', 'list.csv')
@@ -306,7 +306,7 @@ test('claims check --wait expects the new value after the service changes the va
   expect(world.clock.monotonic()).toBeLessThan(300_000)
 })
 
-test('claims check --wait exits 8 at its timeout, and exits 0 as soon as the claim is completed', async () => {
+test('claims check --wait exits 8 at its timeout, and 0 once the claim is completed', async () => {
   const late = await knowing({ txt: () => [] })
   const ended = await late.run('claims', 'check', 'example.com', '--wait', '--timeout', '20', '--json')
   expect({ code: ended.code, message: errorOf(ended).message }).toMatchObject({

@@ -5,7 +5,7 @@ import { jsonResponse } from '../../fake-context.ts'
 const HERE = 'in profile work at https://api.example.com'
 const THERE = 'in profile default at https://api.example.com'
 
-test('a claim that only another profile knows is an error that names that profile', async () => {
+test('if only another profile knows a claim, the error or warning names that profile', async () => {
   const world = createWorld()
   await world.run('claims', 'get', 'd1')
   expect(
@@ -52,7 +52,7 @@ test('claims forget names the earlier claim of the domain that is still listed',
   expect(stderr).toMatch(/^The claim d2 .* An earlier claim of it is still listed: d1\.\n$/)
 })
 
-test('a command for several domains names the domain in each warning about options and open claims', async () => {
+test('claim and claims create of several domains name the domain in a warning about options or open claims', async () => {
   const world = createWorld({
     respond: (request, body) =>
       request === 'POST /domains/claim'
@@ -69,7 +69,7 @@ test('a command for several domains names the domain in each warning about optio
   )
 })
 
-test('claims verify says that the service was not asked to verify, because the record is missing', async () => {
+test('claims verify exits 8 if the record is missing, and says that the service was not asked to verify', async () => {
   const world = createWorld({ txt: () => [] })
   const ended = await world.run('claims', 'verify', 'd1', '--wait', '--json')
   expect(errorOf(ended)).toMatchObject({
