@@ -7,7 +7,7 @@ import { needs } from './requirements.ts'
 import { createServedWorld, install, program, type ServedWorld } from './stories/built-program.ts'
 
 /**
- * Every command block of README, AGENTS and docs is run, from the top of a page to its end, against a sandbox of the page's own:
+ * Runs every command block of the documents, from the top of a page to its end, each page with a sandbox of its own:
  *
  * - `sh` and `bash` blocks are scripts in that shell, which stops at a failure: dash, so that nothing that only bash knows is in
  *   `sh`. They have to end with 0, or with N where `exit=N` follows the word.

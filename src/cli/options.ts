@@ -54,7 +54,7 @@ export function readGivenOptions(command: Command): Record<string, unknown> {
 }
 
 /**
- * Checks `needs` and `conflicts` of the given options: an option that would have no effect is an error.
+ * Checks `needs` and `conflicts` of the given options, so that no option is without effect.
  *
  * @param given values of the options on the command line, by commander's names
  * @throws CliError exit 2
