@@ -26,8 +26,8 @@ const textsOf = ({ servers }: Observations) =>
 const recursive = (asked: readonly Asked[], name: string) =>
   asked.filter((one) => one.recursionDesired && one.name.endsWith(name) && one.name !== 'com')
 
-describe('the zone of a name is found from the registry down', () => {
-  test('a check observes every zone from the top-level domain down to the zone of the name, with its name servers', async () => {
+describe('the search for the zone of a name', () => {
+  test('the found path lists each zone from the top-level domain down to the zone of the name, with its name servers', async () => {
     const team = { apex: 'team.example.com', servers: { 'ns.team.example.com': ['192.0.2.8'] } }
     const { seen } = await timedObserve(fakeInternet([COM, zone(), team]), { name: 'a.team.example.com' })
     expect(seen.location.path.map(({ zone, hosts }) => [zone, ...hosts.keys()])).toEqual([
@@ -50,7 +50,7 @@ describe('the zone of a name is found from the registry down', () => {
     expect(outcomes).toEqual(['ns1.example.com match', 'ns2.example.com match'])
   })
 
-  test('a check of a domain that the registry denies observes no_domain, with the negative TTL', async () => {
+  test('the location of a domain that the registry denies is `no_domain`, with the negative TTL of the denial', async () => {
     const { seen } = await timedObserve(fakeInternet([COM]))
     expect(seen.location).toMatchObject({
       kind: 'no_domain',
@@ -60,7 +60,7 @@ describe('the zone of a name is found from the registry down', () => {
     })
   })
 
-  test('a check of a name below a nonexistent top-level domain finds domain_not_found', async () => {
+  test('a check of a name below a nonexistent top-level domain has the finding `domain_not_found`', async () => {
     const root = { apex: '.', servers: { 'a.root-servers.net': ['192.0.2.100'] } }
     const { report } = await timedCheck(fakeInternet([root, COM, zone()]), { name: 'app.example.con' })
     expect(report).toMatchObject({
@@ -76,7 +76,7 @@ describe('the zone of a name is found from the registry down', () => {
     expect(outcomes).toEqual(['ns1.example.com match', 'ns2.example.com match'])
   })
 
-  test('a check finds the zone by the NS records of a resolver if no registry server responds', async () => {
+  test('a check finds the zone within three seconds by the NS records of a resolver if no registry server responds', async () => {
     const world = fakeInternet([COM, zone()])
     const { seen, ms } = await timedObserve((asked) => (asked.server === REGISTRY ? 'silent' : world(asked)))
     expect(seen.location).toMatchObject({ kind: 'found', zone: 'example.com', parent: null })
@@ -98,8 +98,8 @@ describe('the zone of a name is found from the registry down', () => {
     ['silent', 'silent', 'no answer'],
     ['refusing', { flags: RCODE.REFUSED }, 'REFUSED'],
     ['failing', { flags: RA | RCODE.SERVFAIL }, 'SERVFAIL'],
-    ['denying what exists', denial(RA), 'NXDOMAIN'],
-    ['denying what exists with authority', denial(AA), 'NXDOMAIN'],
+    ['denying every name', denial(RA), 'NXDOMAIN'],
+    ['denying every name with authority', denial(AA), 'NXDOMAIN'],
   ] as const)('a resolver that is %s does not prove a domain nonexistent', async (_title, reply, answer) => {
     const { seen, ms } = await timedObserve(() => reply)
     expect(seen.location).toMatchObject({ kind: 'lost', replies: [`${RESOLVER}: ${answer}`] })
@@ -140,7 +140,7 @@ describe('the servers of the zone', () => {
   })
 
   test.each(['0.0.0.0', '127.0.0.1'])(
-    'a name server whose address a DNS filter replaces with %s is not queried and has the outcome timeout',
+    'a name server whose address a DNS filter replaces with %s is not queried and has the outcome `timeout`',
     async (data) => {
       const world = fakeInternet(hosted)
       const { outcomes, asked } = await timedObserve((one) =>
@@ -153,7 +153,7 @@ describe('the servers of the zone', () => {
     },
   )
 
-  test('name servers inside their own zone have the outcome unreachable if the delegation has no glue', async () => {
+  test('name servers inside their own zone have the outcome `unreachable` if the delegation has no glue', async () => {
     const { outcomes } = await timedObserve(fakeInternet([COM, zone(RECORD, { withoutGlue: true })]))
     expect(outcomes).toEqual(['ns1.example.com unreachable', 'ns2.example.com unreachable'])
   })
@@ -178,7 +178,7 @@ describe('the servers of the zone', () => {
     ['answering with recursion instead of authority', { flags: RA, answers: RECORD }, 'lame'],
     ['denying without authority', { flags: RA | RCODE.NXDOMAIN }, 'lame'],
     ['referring upwards', { authorities: [{ type: 'NS', name: 'com', ttl: 60, data: 'a.nic.com' }] }, 'lame'],
-  ])('a name server that is %s does not prove that the record is missing', async (_title, reply, outcome) => {
+  ])('a name server that is %s does not count as lacking the record', async (_title, reply, outcome) => {
     const world = fakeInternet([COM, zone()])
     const { seen, outcomes, ms } = await timedObserve((asked) =>
       asked.server === TWO ? reply : world(asked),
@@ -195,7 +195,7 @@ describe('the servers of the zone', () => {
       { findings: [{ code: 'other_name', evidence: { found_at: 'example.com' } }] },
     ],
     ['app.example.com', [], { findings: [{ code: 'missing' }] }],
-  ])('a check of %s accepts responses without the AA bit', async (name, records, expected) => {
+  ])('a check of %s accepts responses without the AA bit, records: %j', async (name, records, expected) => {
     const world = fakeInternet([COM, zone(records)])
     const { report } = await timedCheck(
       (asked) => {
@@ -208,7 +208,7 @@ describe('the servers of the zone', () => {
     expect(report).toMatchObject(expected)
   })
 
-  test('a truncated response that contains the record gives the outcome match even if TCP is closed', async () => {
+  test('a truncated response that contains the record gives the outcome `match` even if TCP is closed', async () => {
     const record = txt('example.com', 'prefix=token')
     const world = fakeInternet([COM, zone([], { servers: { 'ns1.example.com': [ONE] } })])
     const { outcomes } = await timedObserve((asked) => {
@@ -219,14 +219,14 @@ describe('the servers of the zone', () => {
   })
 
   test.each(['prefix=token ', ' prefix=token', 'Prefix=token', 'prefix=token\u00a0', 'prefix=toke'])(
-    'the value %j at the name servers is a mismatch for the expected value prefix=token',
+    'the value %j at the name servers has the outcome `mismatch` for the expected value `prefix=token`',
     async (value) => {
       const { seen } = await timedObserve(fakeInternet([COM, zone([txt('example.com', value)])]))
       expect(seen.servers.map(({ outcome }) => outcome)).toEqual(['mismatch', 'mismatch'])
     },
   )
 
-  test('the observation of a name server has the SOA serial, TTL, negative TTL and the strings of each TXT value', async () => {
+  test('the observation of a name server has the SOA serial, TTL, negative TTL and the character-strings of each TXT value', async () => {
     const split: packet.Answer = {
       type: 'TXT',
       name: 'example.com',
@@ -282,7 +282,7 @@ describe('a CNAME at the name', () => {
   })
 })
 
-test('a check queries resolvers for the record if all name servers that respond have the record', async () => {
+test('a check queries the resolver for the record, and no other names, if all name servers have the record', async () => {
   const { seen } = await timedObserve(fakeInternet([COM, zone()]))
   expect(seen.resolvers).toMatchObject([{ outcome: 'match', resolver: { address: RESOLVER } }])
   expect(seen.otherNames).toBeNull()
@@ -290,7 +290,7 @@ test('a check queries resolvers for the record if all name servers that respond 
 
 test.each([
   ['no name server has the record', [COM, zone([])], 'example.com'],
-  ['the name is two labels below the zone', [COM, zone([])], 'a.b.example.com'],
+  ['no name server has the record of a name two labels below the zone', [COM, zone([])], 'a.b.example.com'],
 ])('a check sends no recursive query for the name if %s', async (_title, zones, name) => {
   const world = fakeInternet(zones)
   const { seen, asked } = await timedObserve(world, { name })
@@ -366,7 +366,7 @@ describe('records at wrong names', () => {
     }
   })
 
-  /** Creates a zone with a wildcard: missing names have its TXT record. */
+  /** Creates a world in which a wildcard's TXT record answers for all nonexistent names below example.com. */
   const wild = (records: FakeZone['records']) => {
     const world = fakeInternet([COM, zone(records)])
     return (asked: Asked): FakeReply => {
@@ -377,7 +377,7 @@ describe('records at wrong names', () => {
     }
   }
 
-  test('records that a wildcard generates at wrong names are not observed as misplaced records', async () => {
+  test('records that a wildcard generates count as misplaced only at names of the kind `used`', async () => {
     const { seen } = await timedObserve(wild([]), { name: 'app.example.com' })
     expect(seen.otherNames).toMatchObject({
       misplaced: [{ kind: 'used' }, { kind: 'used' }],
@@ -399,7 +399,7 @@ describe('records at wrong names', () => {
   })
 })
 
-// Round trips: NS of `com`, its addresses, the registry, TXT, SOA and NS of the zone, then the resolver's TXT or the other names.
+// Round trips: NS of `com`; addresses of its servers; the referral; TXT; SOA and NS of the zone; the resolver or the other names.
 test.each([
   ['ready', RECORD, 12],
   ['missing', [], 26],

@@ -4,7 +4,7 @@ import { type Asked, EDNS, type FakeReply, RA, RCODE } from './fake-dns.ts'
 import { fakeInternet, RESOLVER, txt } from './fake-internet.ts'
 import { timedObserve } from './timed-check.ts'
 
-/** The example of RFC 4034 section 5.4. */
+/** Zone of the example in RFC 4034 section 5.4, whose key and digest follow. */
 const ZONE = 'dskey.example.com'
 const KEY =
   'AQOeiiR0GOMYkDshWoSKz9XzfwJr1AYtsmx3TGkJaNXVbfi/2pHm822aJ5iI9BMzNXxeYCmZDRD99WYwYqUSdjMmmAphXdvxegXd/M5+X7OrzKBaMbCVdFLUUh6DhweJBjEVv5f2wwjM9XzcnOf+EPbtG9DMBmADjFDc2w/rljwvFw=='
@@ -23,7 +23,7 @@ const dnskey: packet.Answer = {
   ttl: 60,
   data: { flags: 256, algorithm: 5, key: Buffer.from(KEY, 'base64') },
 }
-/** Creates an RRSIG record. Virtual time starts in 1970, so dates are seconds from the start of the test. */
+/** Creates an RRSIG record over the SOA record. Virtual time starts in 1970, so dates are seconds from the start of the test. */
 const signature = (expiration: number): packet.Answer => ({
   type: 'RRSIG',
   name: ZONE,
@@ -76,7 +76,7 @@ test.each([
   ],
   ['no DS record', { signers: [] }, { state: 'unsigned' }],
   [
-    'only a DS record of an algorithm that nobody supports',
+    'only a DS record of an algorithm that validators do not support',
     { signers: [ds(DIGEST, 3)] },
     { state: 'unsigned' },
   ],
@@ -93,7 +93,7 @@ test.each([
   expect((await observed(records)).dnssec).toMatchObject(expected)
 })
 
-test('the observation of a resolver that fails validation by old keys has the remaining TTL of these keys', async () => {
+test('the observation of a resolver that fails validation has the remaining TTL of its cached DNSSEC keys', async () => {
   const seen = await observed({}, ({ name, type, checkingDisabled }) => {
     if (name !== ZONE) return undefined
     if (type === 'DNSKEY') return { flags: RA, answers: [{ ...dnskey, ttl: 555 }] }

@@ -29,7 +29,7 @@ const odd = (world: World, reply: (asked: Asked) => FakeReply | undefined, at?: 
     (at === undefined ? isZones(asked) : asked.server === at) ? (reply(asked) ?? world(asked)) : world(asked)
 }
 const isTxt = ({ type, name }: Asked, owner = 'example.com') => type === 'TXT' && name === owner
-/** Creates a world with a TXT set of 5 kB, which is truncated over UDP. */
+/** Creates a world with a TXT set of 5 kB, which is truncated over UDP unless `fragments` admits a buffer of 4,096 bytes. */
 const large = (records: Records, tcp: 'works' | 'silent' | 'unreachable', fragments = false) => {
   const world = dns([
     ...records,
@@ -51,10 +51,10 @@ const copyAt = (servers: FakeZone['servers'], records: Records) => dns(records, 
 /** The private zone of a network, with the name of the public zone and without the record. */
 const OWN = zone([a('example.com')], { servers: { 'ns.corp.example.com': ['10.0.0.53'] } })
 const PUBLIC = dns(value(VALUE))
-/** A company's zone of the same name with the record, which the public zone lacks, at a server with a public address. */
+/** Public address of the name server of `SPLIT`, a company's own zone with the record, which the public zone lacks. */
 const DC = '198.51.100.53'
 const SPLIT = zone(value(VALUE), { servers: { 'dc1.corp.test': [DC] } })
-/** A network that drops port 53 except to its resolver, which has this zone of its own, and to these addresses. */
+/** Creates a network that drops queries, except those to its resolver, which serves the zone `own`, and to the addresses `open`. */
 const closed = (own: FakeZone, open: readonly string[] = [], flags = AA | RA): World => {
   const inside = intercepted(dns([]), own, { flags, otherwise: 'forwards' })
   return (asked) => ([RESOLVER, ...open].includes(asked.server) ? inside(asked) : 'silent')
@@ -94,44 +94,44 @@ const MISTAKES: readonly Incident[] = [
   },
   {
     ...{ id: 'sublabel2', source: 'is-a-good-dev/register#972' },
-    setup: 'the record of quack.example.com is below it, under the prefix of its value',
+    setup: 'the record of quack.example.com is below that name, under the prefix of its value',
     ...{ world: dns(value(VALUE, '_prefix.quack.example.com')), name: 'quack.example.com' },
     ...{ verdict: 'fix', codes: ['other_name'] },
   },
   {
     ...{ id: 'chandra2', source: 'is-a-dev/register#6840' },
-    setup: 'the label is doubled',
+    setup: 'the first label of the name is doubled',
     ...{ world: dns(value(VALUE, 'chandra.chandra.example.com')), name: 'chandra.example.com' },
     ...{ verdict: 'fix', codes: ['other_name'] },
   },
   {
     ...{ id: 'nodot', source: 'go-acme/lego#3156' },
-    setup: 'the form wanted a final dot: the top-level domain is doubled',
+    setup: 'the record of sub.example.com is at sub.com.example.com, as from a form that wants a final dot',
     ...{ world: dns(value(VALUE, 'sub.com.example.com')), name: 'sub.example.com' },
     ...{ verdict: 'fix', codes: ['other_name'] },
   },
   {
     ...{ id: 'extdns', source: 'kubernetes-sigs/external-dns#692' },
-    setup: 'a controller owns the TXT set of the name, and has overwritten it',
+    setup: 'the only TXT record at the name marks it as owned by external-dns',
     world: dns(value('heritage=external-dns,external-dns/owner=prod')),
     ...{ verdict: 'fix', codes: ['missing'], says: 'external-dns manages them' },
   },
   {
     ...{ id: 'dup53', source: 'a hosted zone made twice at Route 53' },
-    setup: 'the record is in the one of two hosted zones that is not delegated',
+    setup: 'the delegated zone lacks the record, as if that is in a second hosted zone that is not delegated',
     world: dns([], { servers: { 'ns-1.awsdns-01.com': [ONE], 'ns-2.awsdns-02.net': [TWO] } }),
     ...{ verdict: 'fix', codes: ['missing'] },
     says: 'at Amazon Route 53, in the panel with the name servers ns-1.awsdns-01.com, ns-2.awsdns-02.net',
   },
   {
     ...{ id: 'ghcname', source: 'js-org/js.org#8550' },
-    setup: 'the name is an alias for a host of static pages that does not exist',
+    setup: 'the name is an alias (CNAME) for a host that does not exist',
     ...{ world: dns([cname('app.example.com', 'gone.example.net')]), name: 'app.example.com' },
     ...{ verdict: 'fix', codes: ['cname_at_name'] },
   },
   {
     ...{ id: 'wildself', source: 'go-acme/lego#248' },
-    setup: 'a wildcard alias answers for the name',
+    setup: 'a wildcard with a CNAME answers for the name',
     name: 'app.example.com',
     world: odd(dns([a('web.example.com')]), ({ type, name }) =>
       type === 'TXT' && name !== 'example.com'
@@ -142,13 +142,13 @@ const MISTAKES: readonly Incident[] = [
   },
   {
     ...{ id: 'tail3', source: 'facileManager/facileManager#697' },
-    setup: 'a part of a page was copied along behind the value',
+    setup: 'an HTML end tag follows the value, as if copied from a page',
     world: dns(value(`${VALUE}</td>`)),
     ...{ verdict: 'fix', codes: ['extra_text'] },
   },
   {
     ...{ id: 'vc-comma', source: 'zordhalo/runs-on.dev#36' },
-    setup: 'the value is typed as another service has it, with the domain in it',
+    setup: 'the value has the domain and a comma after its equals sign, as with another service',
     world: dns(value(VALUE.replace('=', '=example.com,'))),
     ...{ verdict: 'fix', codes: ['characters_changed'] },
   },
@@ -160,7 +160,7 @@ const MISTAKES: readonly Incident[] = [
   },
   {
     ...{ id: 'both-mix', source: 'kubernetes-sigs/external-dns#330' },
-    setup: 'one answer has an alias and the record at the same name',
+    setup: 'one response has a CNAME and the record at the same name',
     world: odd(dns([]), (asked) =>
       isTxt(asked)
         ? { flags: AA, answers: [cname('example.com', 'web.example.net'), ...value(VALUE)] }
@@ -170,7 +170,7 @@ const MISTAKES: readonly Incident[] = [
   },
   {
     ...{ id: 'both-apart', source: 'kubernetes-sigs/external-dns#330' },
-    setup: 'the servers have the record for TXT queries and an alias for others, which resolvers have cached',
+    setup: 'TXT queries get the record, CNAME queries an alias, which the resolver also gives for TXT',
     world: (asked) => {
       const alias = { flags: AA, answers: [cname('example.com', 'web.example.net')] }
       if (asked.name === 'example.com' && asked.type === 'CNAME') return alias
@@ -180,7 +180,7 @@ const MISTAKES: readonly Incident[] = [
   },
   {
     ...{ id: 'firststr', source: 'PowerDNS/pdns#112' },
-    setup: 'a secondary has only the first string of the record, at the same serial',
+    setup: 'one of two servers has only the first 30 characters of the value, at the same serial',
     world: byAddress({ [TWO]: dns(value(VALUE.slice(0, 30))) }, PUBLIC),
     ...{ verdict: 'fix', codes: ['truncated'], says: 'on ns2.example.com' },
   },
@@ -212,14 +212,14 @@ const MISTAKES: readonly Incident[] = [
   },
   {
     ...{ id: 'txt-refused-one', source: 'an appliance that balances load' },
-    setup: 'one of two servers has the zone and refuses TXT queries',
+    setup: 'one of two servers of the zone refuses TXT queries only',
     world: odd(PUBLIC, (asked) => (asked.type === 'TXT' ? { flags: RCODE.REFUSED } : undefined), TWO),
     ...{ verdict: 'ready_with_warning', codes: ['some_servers_silent'], says: 'answer, but not for TXT' },
   },
   {
     ...{ id: 'childold', source: 'anonaddy/anonaddy#662' },
     setup:
-      'the registry names the new servers, the zone itself those of the earlier provider, which lacks the record',
+      'the NS set in the zone has the new servers, and one of the earlier provider, which lacks the record',
     world: (() => {
       const earlier = { 'ns.old.example.com': [OLD] }
       const [above, child] = [dns(value(VALUE)), copyAt({ ...SERVERS, ...earlier }, value(VALUE))]
@@ -231,7 +231,7 @@ const MISTAKES: readonly Incident[] = [
   },
   {
     ...{ id: 'leftover', source: 'anonaddy/anonaddy#662' },
-    setup: 'the registry still names the servers of the earlier provider, whose copy names the new one',
+    setup: 'the registry still names the servers of the earlier provider, whose copy names the new server',
     world: (() => {
       const later = { 'ns.new.example.com': [OLD] }
       const left: World = (asked) => copyAt(later, [])({ ...asked, server: OLD })
@@ -243,7 +243,7 @@ const MISTAKES: readonly Incident[] = [
   },
   {
     ...{ id: 'small-host', source: 'a company that runs name server and resolver in one' },
-    setup: 'the name servers answer for any zone, and the record is missing in theirs',
+    setup: 'the name servers also answer for com like a resolver, and lack the record',
     world: odd(dns([]), (asked) => {
       if (asked.name !== 'com') return undefined
       return dns([])({ ...asked, server: RESOLVER })
@@ -255,7 +255,7 @@ const MISTAKES: readonly Incident[] = [
 const HEALTHY: readonly Incident[] = [
   {
     ...{ id: 'twoboth', source: 'acme-dns/acme-dns#353' },
-    setup: 'the name has two values',
+    setup: 'the name has a second TXT record with another value',
     world: dns([...value(VALUE), ...value('prefix=another-token-0123456789')]),
     ...{ verdict: 'ready', codes: [] },
   },
@@ -323,7 +323,7 @@ const HEALTHY: readonly Incident[] = [
   },
   {
     ...{ id: 'res21-ok', source: 'microsoft/WSL#7698' },
-    setup: 'the resolver truncates, and its TCP never answers',
+    setup: 'the resolver truncates its response to the TXT query, and does not answer over TCP',
     world: odd(
       PUBLIC,
       (asked) => {
@@ -336,13 +336,13 @@ const HEALTHY: readonly Incident[] = [
   },
   {
     ...{ id: 'res25-ok', source: 'AdguardTeam/dnsproxy#450' },
-    setup: 'the resolver fails for TXT sets, and leaves out the RA bit',
+    setup: 'the resolver answers the TXT query with SERVFAIL, without the RA bit',
     world: odd(PUBLIC, (asked) => (isTxt(asked) ? { flags: RCODE.SERVFAIL } : undefined), RESOLVER),
     ...{ verdict: 'ready', codes: [] },
   },
   {
     ...{ id: 'res31-ok', source: 'rancher/rancher#2931' },
-    setup: 'the resolver gives an empty answer for what was truncated',
+    setup: 'the resolver answers the TXT query with an empty response',
     world: odd(PUBLIC, (asked) => (isTxt(asked) ? { flags: RA } : undefined), RESOLVER),
     ...{ verdict: 'ready_with_warning', codes: ['resolver_differs'] },
   },
@@ -398,7 +398,7 @@ const NETWORKS: readonly Incident[] = [
   },
   {
     ...{ id: 'istio-not-registry', source: 'cert-manager/cert-manager#820' },
-    setup: 'the network leaves the servers of registries out',
+    setup: 'the network redirects only queries to the zone’s name servers',
     world: intercepted(PUBLIC, OWN, {
       ...{ flags: AA, otherwise: 'forwards' },
       isRedirected: ({ server }) => Object.values(SERVERS).flat().includes(server),
@@ -422,13 +422,13 @@ const NETWORKS: readonly Incident[] = [
   },
   {
     ...{ id: 'egress-drop-miss', source: 'cert-manager/cert-manager#2337' },
-    setup: 'the network drops port 53 but to its resolver, and the record is missing',
+    setup: 'the network drops queries except to its resolver, which shows that the record is missing',
     world: (asked) => (asked.server === RESOLVER ? dns([])(asked) : 'silent'),
     ...{ verdict: 'unknown', codes: ['nameserver_unreachable'] },
   },
   {
     ...{ id: 'egress-refused', source: 'a firewall that answers on port 53 for others' },
-    setup: 'the network drops what goes to registries, and answers REFUSED for all other servers',
+    setup: 'the network drops queries to registries, and refuses those to the zone’s name servers',
     world: odd(
       (asked) => (asked.server === RESOLVER ? dns([])(asked) : 'silent'),
       () => ({ flags: RCODE.REFUSED }),
@@ -437,7 +437,7 @@ const NETWORKS: readonly Incident[] = [
   },
   {
     ...{ id: 'egress-reject-quoted', source: 'cert-manager/cert-manager#903' },
-    setup: 'the network rejects port 53 but to its resolver, which shows quotation marks in the value',
+    setup: 'the network rejects queries except to its resolver, which shows quotation marks in the value',
     world: (asked) => (asked.server === RESOLVER ? dns(value(`"${VALUE}"`))(asked) : 'unreachable'),
     ...{ verdict: 'fix', codes: ['quoted', 'nameserver_unreachable'] },
   },
@@ -462,20 +462,20 @@ const NETWORKS: readonly Incident[] = [
   },
   {
     ...{ id: 'split-closed', source: 'cert-manager/cert-manager#894' },
-    setup: 'a company drops port 53 but to its resolver, whose own zone has the record',
+    setup: 'a company drops queries except to its resolver, whose own zone has the record',
     world: closed(zone(value(VALUE), { servers: SERVERS })),
     ...{ verdict: 'unknown', codes: ['dns_intercepted'], says: 'this network has its own example.com' },
   },
   {
     ...{ id: 'split-closed-no-ns', source: 'cert-manager/cert-manager#894' },
-    setup: 'a company drops port 53 but to its resolver, whose own zone has no NS records',
+    setup: 'a company drops queries except to its resolver, whose own zone has no NS records',
     world: (asked) =>
       asked.type === 'NS' && asked.name !== 'com' ? { flags: AA | RA } : closed(SPLIT)(asked),
     ...{ verdict: 'unknown', codes: ['resolver_unreachable'] },
   },
   {
     ...{ id: 'split-closed-miss', source: 'cert-manager/cert-manager#903' },
-    setup: 'a company drops port 53 but to its resolver and name server, whose own zone lacks the record',
+    setup: 'a company drops queries except to its resolver and name server, whose own zone lacks the record',
     world: closed({ ...SPLIT, records: [] }, [DC]),
     ...{ verdict: 'unknown', codes: ['dns_intercepted'], says: 'this network has its own example.com' },
   },
@@ -487,13 +487,13 @@ const NETWORKS: readonly Incident[] = [
   },
   {
     ...{ id: 'split-closed-local', source: 'cert-manager/cert-manager#894' },
-    setup: 'a company drops port 53 but to its resolver, whose own zone names a server without address',
+    setup: 'a company drops queries except to its resolver, whose own zone names a server without address',
     world: closed(SPLIT),
     ...{ verdict: 'unknown', codes: ['dns_intercepted'] },
   },
   {
     ...{ id: 'split-open', source: 'acmesh-official/acme.sh#4249' },
-    setup: 'the record is only in the zone of a resolver that this network has, and port 53 is open',
+    setup: 'the record is only in the own zone of this network’s resolver, and port 53 is open',
     world: byAddress(
       { [RESOLVER]: intercepted(dns([]), SPLIT, { flags: AA | RA, otherwise: 'forwards' }) },
       dns([]),

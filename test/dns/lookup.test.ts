@@ -48,17 +48,17 @@ test('lookUpTxt returns the zone, its name servers, and the TXT set with its exa
   expect(asked.filter(({ server, type }) => server === RESOLVER && type === 'TXT')).toEqual([])
 })
 
-test.each(['shop.com', 'app.shop.com'])('lookUpTxt gives an empty set for %s without TXT', async (name) => {
+test.each(['shop.com', 'app.shop.com'])('lookUpTxt returns an empty TXT set for %s', async (name) => {
   const { seen } = await looking([], undefined, name)
   expect(seen).toMatchObject({ zone: 'shop.com', set: { values: [], ttl: null } })
 })
 
-test('lookUpTxt returns the TXT set if only one of two name servers answers', async () => {
+test('lookUpTxt returns the TXT set if one of two name servers refuses the TXT query', async () => {
   const { texts } = await looking([txt('shop.com', SPF)], txtAt(FIRST, { flags: RCODE.REFUSED }))
   expect(texts).toEqual([[Buffer.from(SPF)]])
 })
 
-test('lookUpTxt returns the TXT set of a private zone only if the authoritative port is set', async () => {
+test('lookUpTxt returns the TXT set of a server with a private address if its port is 5353, but not if it is 53', async () => {
   const inside = { 'dc1.shop.com': ['10.0.0.1'] }
   const { seen } = await looking([txt('shop.com', SPF)], undefined, 'shop.com', inside)
   expect(seen).toMatchObject({ set: null, reason: expect.stringContaining('its own shop.com') })
@@ -81,13 +81,13 @@ test('lookUpTxt returns the highest TTL that the name servers give for the TXT s
 
 test.each<[string, packet.Answer[], ((asked: Asked) => FakeReply | undefined) | undefined, object]>([
   [
-    'the servers disagree',
+    'the name servers disagree',
     [txt('shop.com', SPF)],
     txtAt(FIRST, { flags: AA, answers: [txt('shop.com', 'x')] }),
     { reason: 'the name servers of shop.com disagree' },
   ],
   [
-    'no server answers',
+    'no name server answers',
     [],
     ({ server }) => (server === FIRST || server === SECOND ? 'silent' : undefined),
     { zone: 'shop.com', reason: 'no name server of shop.com gave a complete authoritative answer' },

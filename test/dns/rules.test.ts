@@ -22,7 +22,7 @@ const txt = (...strings: string[]): TxtValue => ({
 
 const soa = (serial: number) => ({ zone: 'example.com', serial, negativeTtl: 60 })
 
-/** Creates the observation of a name server; by default, its answer that the name doesn't exist. */
+/** Creates the observation of a name server; by default, its answer that the name has no TXT record. */
 function server(more: Partial<ServerObservation> = {}): ServerObservation {
   return {
     ...{ host: 'ns1.example.com', address: '192.0.2.1', outcome: 'absent', authoritative: true },
@@ -56,7 +56,7 @@ const wildcard = (value: string): TxtAtOtherNames => ({
   wildcard: [txt(value)],
 })
 
-/** Creates the location of a zone, with the name servers in the registry's delegation. */
+/** Creates the location of a found zone; `hosts`: name servers in the registry's delegation. */
 const found = (zone: string, hosts: readonly string[] = [], more: Partial<FoundZone> = {}): FoundZone => ({
   ...{ kind: 'found', zone, hosts: new Map(hosts.map((host) => [host, []])), path: [] },
   registry: [{ address: REGISTRY.address, isImplausible: false }],
@@ -162,7 +162,7 @@ const ROWS: readonly (readonly [code: FindingCode, seen: Partial<Observations>])
   ['resolver_differs', { resolvers: [resolver('absent', { negativeTtl: 45, authoritative: true })] }],
 ]
 
-test.each(ROWS)('the finding %s comes first, with its verdict, if observations show it', (code, seen) => {
+test.each(ROWS)('the finding %s comes first and sets the verdict, in example %#', (code, seen) => {
   const { verdict, ready, findings } = check(seen)
   expect(findings[0]).toMatchObject({ code, severity: severityOf(code) })
   expect({ verdict, ready }).toEqual({
@@ -195,7 +195,7 @@ test.each([
     'of a zone with other name servers than the registry has',
     { location: inZone(['ns1.example.com', 'old']) },
   ],
-])('a check %s gives the verdict ready without findings', (_what, seen) => {
+])('a check %s gives the verdict `ready` without findings', (_what, seen) => {
   expect(check(seen)).toMatchObject({ verdict: 'ready', findings: [], retry_after_seconds: null })
 })
 
@@ -210,7 +210,7 @@ test('retry_after_seconds is the wait that a finding names, otherwise the negati
   expect(check({ location, servers: [] }).retry_after_seconds).toBe(86_400)
 })
 
-test('no fix asks users to replace another TXT value, or names a value other than the expected one', () => {
+test('no finding’s fix asks users to replace another TXT value, or names a value other than the expected one', () => {
   for (const [, seen] of ROWS)
     for (const { fix } of check(seen).findings) {
       expect(fix).not.toMatch(/older|v=spf1|PREFIX|instead|replace the (TXT|value)/)
@@ -238,7 +238,7 @@ test.each<[string, MisplacedRecord['kind'], string, FindingCode[], string]>([
   ['www.example.com', 'wrong', `${EXPECTED} `, ['other_name', 'whitespace'], `: "${EXPECTED} "`],
   ['example.com.example.com', 'doubled', 'prefix=older', ['doubled_name', 'stale_token'], ': "prefix=older"'],
 ])(
-  'a record at the wrong name %s (%s) with the value %j has one finding for the name and one for a wrong value',
+  'a record at the wrong name %s (%s) with the value %j has a finding for the name, and a second one if the value is wrong',
   (name, kind, value, expected, end) => {
     const { findings } = check({ servers: [server()], otherNames: at(name, kind, value) })
     expect(findings.map(({ code }) => code)).toEqual(expected)
@@ -249,7 +249,7 @@ test.each<[string, MisplacedRecord['kind'], string, FindingCode[], string]>([
   },
 )
 
-test('the message about partial_propagation says if servers with and without the record have the same serial', () => {
+test('the message about `partial_propagation` says if servers with and without the record have the same serial', () => {
   const younger = check({ servers: [{ ...MATCH, soa: soa(2) }, server(second)] })
   expect(younger.findings[0]?.message).not.toContain('serial')
   const [first] = check({ servers: [MATCH, server(second)] }).findings
@@ -257,7 +257,7 @@ test('the message about partial_propagation says if servers with and without the
   expect(first?.message).toMatch(/; both have serial 1, so it may not come by itself$/)
 })
 
-test('the expected value at a wrong name is reported rather than another token at a likelier wrong name', () => {
+test('the expected value at a wrong name is reported instead of another claim’s token at a wrong name before it', () => {
   const misplaced = [
     ...at('example.com.example.com', 'doubled', 'prefix=older').misplaced,
     ...at('www.example.com', 'wrong').misplaced,
@@ -295,12 +295,12 @@ test('a message lists at most two name servers, and omits the address of a serve
   )
 })
 
-test('a resolver that fails validation gives dnssec_bogus, not cached, unless the DNSSEC of the zone is sound', () => {
+test('a resolver that fails validation by old keys gives `dnssec_bogus`, not `cached`, if the zone’s DNSSEC is unknown or expired', () => {
   expect(codes({ resolvers: [rejects] })).toEqual(['dnssec_bogus'])
   expect(codes({ resolvers: [rejects], dnssec: dnssec('expired') })).toEqual(['dnssec_bogus'])
 })
 
-test('findings are sorted by their verdict, and the first one is the error message of the command', () => {
+test('findings are sorted by their verdict, and the first one’s message is the error message of the command', () => {
   const servers = [server(), { ...SILENT, ...second }]
   expect(codes({ servers, dnssec: dnssec('no_key') })).toEqual([
     'missing',
@@ -324,7 +324,7 @@ describe('what a resolver still caches', () => {
     ],
     ['the name servers from before a move', { negativeTtl: 45, cached: OLD_NS }, 900],
     ['a CNAME that was removed', { negativeTtl: 45, alias: 'web.example.net', ttl: 858 }, 858],
-  ])('a resolver that caches %s gives the finding cached until the TTL ends', (_what, more, seconds) => {
+  ])('a resolver that caches %s gives `cached`, with the seconds of TTL left', (_what, more, seconds) => {
     const report = check({ resolvers: [resolver('absent', more)] })
     expect(report).toMatchObject({
       verdict: 'wait',
@@ -333,7 +333,7 @@ describe('what a resolver still caches', () => {
     })
   })
 
-  test('a resolver with old data after all TTLs have passed gives resolver_differs or dnssec_bogus, not cached', () => {
+  test('after all TTLs have passed, a resolver without the record gives `resolver_differs` and one that fails validation `dnssec_bogus`, instead of `cached`', () => {
     const resolvers = [resolver('absent', { negativeTtl: 45, cached: OLD_NS })]
     expect(codes({ isOverdue: true, resolvers })).toEqual(['resolver_differs'])
     expect(codes({ isOverdue: true, dnssec: dnssec('ok'), resolvers: [rejects] })).toEqual(['dnssec_bogus'])
@@ -411,7 +411,7 @@ describe('who has to act', () => {
       { servers: [server({ host: 'failed-whois-verification.namecheap.com' })] },
       'renew it, or confirm its contact address, at the registrar first',
     ],
-  ])('the fix for %s names who has to act, for the observations %j: %s', (code, seen, fix) => {
+  ])('the fix for %s contains the following, for the observations %j: %s', (code, seen, fix) => {
     expect(check(seen).findings).toContainEqual(
       expect.objectContaining({ code, fix: expect.stringContaining(fix) }),
     )
@@ -440,7 +440,7 @@ test.each<[Partial<Observations>, string]>([
   expect(check(seen).findings[0]?.message).toContain(message)
 })
 
-/** The second address family, which many networks don't intercept. */
+/** An IPv6 address: many networks intercept queries over IPv4 only. */
 const V6 = { address: '2001:db8::2' }
 const RESOLVES = server({
   ...{ outcome: 'lame', isImplausible: true, isResolver: true, authoritative: false, soa: null },
@@ -467,7 +467,7 @@ test.each<[string, boolean | null, readonly ServerObservation[], readonly Findin
 })
 
 test.each<[string, boolean, readonly ServerObservation[], readonly FindingCode[]]>([
-  ['one thing responds for all over both', true, [RESOLVES, { ...RESOLVES, ...V6 }], ['dns_intercepted']],
+  ['one interceptor responds over both', true, [RESOLVES, { ...RESOLVES, ...V6 }], ['dns_intercepted']],
   ['each family has its own interceptor', true, [REFUSED, { ...RESOLVES, ...V6 }], ['dns_intercepted']],
   ['IPv4 is intercepted, the zone has only IPv6', true, [{ ...RESOLVES, ...V6 }], ['dns_intercepted']],
   ['only IPv6 is intercepted', false, [MATCH, { ...RESOLVES, ...V6 }], []],
@@ -494,7 +494,7 @@ test.each<[string, readonly ResolverObservation[], string, readonly FindingCode[
     300,
   ],
   ['fails', [rejects], 'unknown', ['nameserver_unreachable'], null],
-])('a resolver decides for silent name servers if it %s', (_what, resolvers, verdict, expected, seconds) => {
+])('for silent name servers, a resolver that %s decides', (_what, resolvers, verdict, expected, seconds) => {
   const { findings, ...report } = check({ servers: [SILENT], resolvers })
   expect(findings.map(({ code }) => code)).toEqual(expected)
   expect(report).toMatchObject({ verdict, retry_after_seconds: seconds })
@@ -555,7 +555,7 @@ test.each<[FindingCode, number, string]>([
   expect(exitErrorOf(report, true)?.hint).toBeUndefined()
 })
 
-test('texts of findings have at most 100 characters, begin in lower case and end without a full stop', () => {
+test('texts of findings have at most 100 characters besides facts, begin in lower case or with DNSSEC, and end without a full stop', () => {
   for (const [code, { message, fix }] of Object.entries(FINDING_TEXTS))
     for (const words of [message, fix]) {
       const own = words.replace(/\{\w+(:\w+)?\}|[[\]]/g, '')

@@ -18,7 +18,7 @@ function zone(apex: string, host: number, names: number): FakeZone {
   }
 }
 
-/** Creates a run over many domains. */
+/** Creates a run over many domains: checks in virtual time that share a cache. */
 function createRun(respond: (asked: Asked) => FakeReply) {
   const { effects, asked } = timedEffects(respond)
   const cache = createCheckCache(effects.clock)
@@ -33,7 +33,7 @@ function createRun(respond: (asked: Asked) => FakeReply) {
     }
     return (await collectObservations(request, effects)).servers.map(({ outcome }) => outcome).join()
   }
-  /** Checks all names, sixteen at a time. */
+  /** Checks all names, sixteen at a time, and returns the outcomes by name. */
   const all = async (names: readonly string[]) => {
     const outcomes = new Map<string, string>()
     const queue = [...names]
@@ -49,7 +49,7 @@ function createRun(respond: (asked: Asked) => FakeReply) {
 
 const isDead = ({ server }: Asked) => /^192\.0\.2\.1[12]$/.test(server)
 
-test('checks with one cache share a zone and its name servers for five minutes, but never a TXT record', async () => {
+test('checks with one cache query the registry about a zone once in five minutes, and its name servers about each name', async () => {
   const world = fakeInternet([COM, zone('example.com', 11, 3)])
   const { outcomesOf, asked, clock } = createRun(world)
   const above = () => asked.filter(({ server, type }) => /2\.[12]$/.test(server) && type === 'SOA').length
@@ -86,7 +86,7 @@ test('sixteen concurrent checks with one cache look up the top-level domain once
 describe('a server that is silent', () => {
   const names = Array.from({ length: 300 }, (_, n) => `d${n}.example.com`)
 
-  test('silent name servers delay a run of 300 domains by less than ten seconds, and are not queried anymore', async () => {
+  test('silent name servers delay a run of 300 checks by less than ten seconds, and are not queried in the last one', async () => {
     const world = fakeInternet([COM, zone('example.com', 11, 300)])
     const healthy = createRun(world)
     await healthy.all(names)
@@ -110,7 +110,7 @@ describe('a server that is silent', () => {
   })
 })
 
-test('checks leave no listener on the abort signal of their run, and share only the newest thousand zones', async () => {
+test('checks with one cache leave no listener on the abort signal, and forget a zone after a thousand newer results', async () => {
   const { effects, asked } = timedEffects(fakeInternet([COM, zone('shop.com', 10, 3)]))
   const cache = createCheckCache(effects.clock)
   const request = {

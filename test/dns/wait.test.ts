@@ -22,7 +22,7 @@ function fakeEffects(respond: (asked: Asked) => FakeReply, clock = createFakeClo
 const waitFor = (timeoutMs: number, effects: ReturnType<typeof fakeEffects>) =>
   waitForRecord({ ...request, deadline: createDeadline(timeoutMs, effects.clock) }, effects)
 
-/** Waits for a record that appears after some time. */
+/** Waits for a record that appears at the name server after `appearsAfterMs`. */
 async function waiting(appearsAfterMs: number, timeoutMs: number) {
   const clock = createFakeClock()
   const txt = () => (clock.monotonic() >= appearsAfterMs ? ['prefix=token'] : [])
@@ -76,7 +76,7 @@ test('waitForRecord repeats the check only after the negative TTL if only the re
   expect(delays).toEqual([60_000, 60_000, 30_000, null])
 })
 
-test('waitForRecord ends with resolver_differs if a resolver denies the record after its negative TTL has passed', async () => {
+test('waitForRecord ends with `resolver_differs` if a resolver denies the record after its negative TTL has passed', async () => {
   const [world, inside] = [smallWorld(() => ['prefix=token']), smallWorld(() => [])]
   const effects = fakeEffects((asked) => (asked.server === resolver.address ? inside(asked) : world(asked)))
   const codes: unknown[] = []
