@@ -81,8 +81,8 @@ describe('the callback server', () => {
       421,
     ],
     ['the Host without its port', { headers: () => ({ host: '127.0.0.1' }) }, 421],
-    ['a prefetch header', { headers: (url) => ({ host: url.host, 'sec-purpose': 'prefetch' }) }, 503],
-    ['a preview header', { headers: (url) => ({ host: url.host, 'x-moz': 'prefetch' }) }, 503],
+    ['a Sec-Purpose prefetch', { headers: (url) => ({ host: url.host, 'sec-purpose': 'prefetch' }) }, 503],
+    ['an X-Moz prefetch', { headers: (url) => ({ host: url.host, 'x-moz': 'prefetch' }) }, 503],
     ['no state', { path: () => '/callback?code=abc' }, 400],
     ['a wrong state', { path: () => '/callback?code=abc&state=wrong' }, 400],
     ['the state twice', { path: () => `/callback?code=abc&state=${STATE}&state=${STATE}` }, 400],
@@ -138,7 +138,7 @@ describe('the callback server', () => {
     expect(received).toHaveLength(1)
   })
 
-  it('the callback server fails to start with cannot_listen if its port is in use: exit 1', async () => {
+  it('the callback server fails to start with `cannot_listen`, exit 1, if its port is in use', async () => {
     const { port } = await listen()
     await expect(listen({ uri: `http://127.0.0.1:${port}/callback` })).rejects.toMatchObject({
       code: 'cannot_listen',
@@ -171,7 +171,7 @@ describe.runIf(needs('chromium'))('the page at the end of the redirect', () => {
     (['light', 'dark'] as const).map((colorScheme) => ({ page, colorScheme, title: page.title })),
   )
   it.each(cases)(
-    'the callback page $title in $colorScheme mode passes the axe accessibility checks and fits 360 pixels',
+    'the callback page $title follows $colorScheme mode, passes the axe accessibility checks and fits 360 pixels',
     async (shown) => {
       const { url } = await listen({ page: shown.page })
       const browser = await launchChromium()

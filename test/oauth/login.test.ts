@@ -97,7 +97,7 @@ async function begin({
   const url = new URL(await Promise.race([ready, result.then(() => '')]))
   const redirect = new URL(url.searchParams.get('redirect_uri') ?? '')
   const state = url.searchParams.get('state') ?? ''
-  /** Requests the redirect URI as the browser would, with the right state and these parameters. */
+  /** Requests the redirect URI as the browser would, with these parameters; by default, the state is right. */
   const come = async (parameters: Record<string, string>) => {
     const target = new URL(redirect)
     for (const [name, value] of Object.entries({ state, ...parameters })) target.searchParams.set(name, value)
@@ -108,7 +108,7 @@ async function begin({
 }
 
 describe('signing in', () => {
-  it('a login opens the authorization request with an S256 challenge, and stops the callback server at its end', async () => {
+  it('a login opens the authorization request with an S256 challenge, and stops the callback server when the login ends', async () => {
     const { context, url, redirect, come, result, received } = await begin({
       options: { scopes: ['emails:send', 'domains:read'], resource: 'https://api.example/' },
     })
@@ -131,7 +131,7 @@ describe('signing in', () => {
     await expect(fetch(redirect)).rejects.toThrow()
   })
 
-  it('the browser shows "signed in" only after the tokens are stored', async () => {
+  it('the browser shows "signed in" only after the code exchange has stored the tokens', async () => {
     const order: string[] = []
     let store = () => {}
     const { come, result } = await begin({
@@ -188,7 +188,7 @@ describe('signing in', () => {
       await result
     })
 
-    it('a login refuses a redirect without iss if the metadata promise iss (RFC 9207)', async () => {
+    it('a login refuses a redirect without `iss` if the metadata promise `iss` (RFC 9207)', async () => {
       const { come, ignored, result } = await begin({
         metadata: { ...published, authorization_response_iss_parameter_supported: true },
       })
@@ -202,7 +202,7 @@ describe('signing in', () => {
       ['absent', undefined],
       ['HTML', 'html'],
       ['of another issuer', { ...published, issuer: 'https://evil.example' }],
-      ['nonsense', { issuer: 7 }],
+      ['malformed', { issuer: 7 }],
     ])('a login opens the default authorization endpoint if the metadata are %s', async (_what, metadata) => {
       const { url, come, result } = await begin(metadata === undefined ? {} : { metadata })
       expect(url.pathname).toBe('/oauth/authorize')
@@ -221,7 +221,7 @@ describe('signing in', () => {
     })
 
     it.each([301, 302, 303, 307, 308])(
-      'a login ends with exit 7 before the browser opens if the token endpoint redirects with status %i',
+      'a login ends with exit 7 before the browser opens if metadata and token endpoint redirect with status %i',
       async (status) => {
         const respond = ({ url }: HttpRequest) =>
           textResponse(status, '', { location: `https://api.example.com${url.pathname}` })
@@ -276,7 +276,7 @@ describe('signing in', () => {
         url.href === `https://auth.example${path}` ? jsonResponse(200, body) : jsonResponse(404, {})
     const RFC8414 = '/.well-known/oauth-authorization-server/tenant'
 
-    it('a login with --issuer opens the authorization endpoint of that issuer, and accepts only redirects from it', async () => {
+    it('a login with --issuer opens the authorization endpoint of that issuer, and refuses redirects from other issuers', async () => {
       const { context, url, come, ignored, received, result } = await begin({
         options: { issuer },
         context: { respond: publishedAt(RFC8414) },
@@ -361,7 +361,7 @@ describe('signing in', () => {
     }
   })
 
-  it('a login with readInput: false ignores a redirect on standard input', async () => {
+  it('a login with `readInput: false` ignores a redirect on standard input', async () => {
     const { context, state, come, received, result } = await begin({ options: { readInput: false } })
     context.stdin.stream.write(`?code=pasted&state=${state}\n`)
     await come({ code: 'c1' })

@@ -78,7 +78,7 @@ describe('a pasted redirect', () => {
     },
   )
 
-  it('a pasted redirect without a line end is accepted only if another parameter follows its code', () => {
+  it('a pasted redirect without a line end is accepted if another parameter follows its code, and not yet if its code is last', () => {
     expect(codeIn(STATE_FIRST)).toBeUndefined()
     expect(codeIn(CODE_FIRST)).toBe('c/1')
   })
@@ -110,7 +110,7 @@ describe('a pasted redirect', () => {
     )
   })
 
-  it('a pasted redirect that is cut off anywhere is accepted only if its code is complete', () => {
+  it('a pasted redirect that is cut off, except for one line that ends within its code, is accepted only if its code is complete', () => {
     fc.assert(
       fc.property(
         address,
@@ -140,7 +140,7 @@ describe('reading pastes', () => {
     return { stream, raw, clock, judged, stop }
   }
 
-  it('readPastes passes lines that arrive together as one text, and an unfinished line again when its end arrives', () => {
+  it('readPastes passes on lines that arrive together as one text, and an unfinished line once more with its end', () => {
     const { stream, clock, judged } = reader()
     for (const text of ['a\n', 'b']) stream.emit('data', text)
     clock.ring()
@@ -170,7 +170,7 @@ describe('reading pastes', () => {
     expect(windows.raw).toEqual([])
   })
 
-  it('the character that Ctrl-C sends in raw mode gives the interrupt error: exit 130', () => {
+  it('a paste with the character that Ctrl-C sends in raw mode gives the interrupt error, exit 130', () => {
     const found = parsePastedRedirect('x\u0003', 'x\u0003', expected)
     expect(found).toMatchObject({ code: 'interrupted', exit: 130 })
   })

@@ -8,7 +8,7 @@ describe('the redirect URI', () => {
     ['http://127.0.0.1:80', ['127.0.0.1'], 80, '/'],
     ['http://[::1]:8765/cb', ['::1'], 8765, '/cb'],
     ['http://localhost:8765/', ['127.0.0.1', '::1'], 8765, '/'],
-  ])('the server for the redirect URI %s listens on %j, port %i, path %s', (uri, hosts, port, path) => {
+  ])('parseRedirectUri(%s) returns the hosts %j, the port %i and the path %s', (uri, hosts, port, path) => {
     expect(parseRedirectUri(uri)).toEqual({ uri, hosts, port, path })
   })
 
@@ -23,7 +23,7 @@ describe('the redirect URI', () => {
     'http://127.0.0.1:1/c\\b',
     'https://app.example.com:1/cb',
     'http://app.localhost:1/cb',
-  ])('the redirect URI %j is refused as a usage error: exit 2', (uri) => {
+  ])('the redirect URI %j is a usage error, exit 2', (uri) => {
     expect(() => parseRedirectUri(uri)).toThrow(expect.objectContaining({ exit: 2 }))
   })
 })

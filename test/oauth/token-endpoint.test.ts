@@ -109,7 +109,7 @@ describe('the exchange of a code', () => {
     })
   })
 
-  it('a code exchange without a response fails with service_unavailable and a hint to sign in again', async () => {
+  it('a code exchange whose connection closes without a response fails with `service_unavailable` and a hint to sign in again', async () => {
     const failing = exchange(() =>
       Promise.reject(new TransportError('reset', 'maybe', 'the connection was closed')),
     )
@@ -120,7 +120,7 @@ describe('the exchange of a code', () => {
     })
   })
 
-  it('a code exchange without a refresh token in its response fails with a hint to register the client for refresh tokens', async () => {
+  it('a code exchange whose response has no refresh token fails with a hint to register the client for refresh tokens', async () => {
     const answer = () => jsonResponse(200, { ...WHOLE, refresh_token: null })
     await expect(exchange(answer)).rejects.toMatchObject({
       code: 'no_refresh_token',
@@ -160,7 +160,7 @@ describe('a token response', () => {
 })
 
 describe('a refresh', () => {
-  it('a refresh sends one request, with a scope only to narrow the grant, and a response without scope grants the scope sent', async () => {
+  it('a refresh sends one request without `scope`; a narrowed refresh sends its scope, which a response without `scope` grants', async () => {
     const { requests } = await refreshOnce(() => jsonResponse(200, WHOLE))
     expect(requests).toHaveLength(1)
     expect(Object.fromEntries(new URLSearchParams(requests[0]?.body))).toEqual({
@@ -391,7 +391,7 @@ describe('a refresh', () => {
     })
 
     it.each(['"note":"a\\\\x"', '"note":"a\nb"', '"count":007'])(
-      'a refresh succeeds although another field of its response is invalid JSON: %s',
+      'a refresh takes the new refresh token from a response with invalid JSON in another field: %s',
       async (pair) => {
         const text = JSON.stringify(WHOLE).replace('{', `{${pair},`)
         for (const response of [textResponse(200, text), cutAfter(text.slice(0, -1))]) {
@@ -419,7 +419,7 @@ describe('a refresh', () => {
       },
     )
 
-    it('a refresh has an unknown outcome if its response breaks off within the refresh token, and no part of a token is quoted', async () => {
+    it('a refresh whose response breaks off within the refresh token has an unknown outcome, whose reason quotes no token', async () => {
       const { refresh_token, ...rest } = WHOLE
       const text = JSON.stringify({ ...rest, refresh_token })
       const { outcome } = await refreshOnce(() => cutAfter(text.slice(0, -3)))
@@ -430,7 +430,7 @@ describe('a refresh', () => {
       expect((outcome as { why: string }).why).not.toContain('new-')
     })
 
-    it('a refresh with a truncated 401 response and the error invalid_client leaves the refresh token unused', async () => {
+    it('a 401 response with the error `invalid_client` leaves the refresh token unused even if the connection then breaks', async () => {
       const refusal = cutAfter('{"error":"invalid_client"}', 401)
       expect((await refreshOnce(() => refusal)).outcome).toMatchObject({ kind: 'unused', isTransient: false })
     })
@@ -447,7 +447,7 @@ describe('a refresh', () => {
     })
   })
 
-  it('a refresh has a timeout of at least 30 seconds, even with a shorter --http-timeout, and passes on beforeSend', async () => {
+  it('a refresh request has the given `beforeSend`, and a timeout of --http-timeout, but at least 30 seconds', async () => {
     const context = createFakeContext({ respond: () => jsonResponse(200, WHOLE) })
     const beforeSend = () => {}
     for (const httpTimeout of ['1', '45']) {

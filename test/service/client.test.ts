@@ -79,7 +79,7 @@ describe('a request', () => {
     ])
   })
 
-  it("a request is canceled by the caller's abort signal or, without one, by an interrupt", async () => {
+  it("a request is sent with the caller's abort signal or, without one, the interrupt signal", async () => {
     const { context, client } = await clientWith([() => jsonResponse(200, { has_more: false, data: [] })])
     const { signal } = new AbortController()
     await createGrantFetcher(client)({ limit: 100 }, signal)
@@ -184,7 +184,7 @@ describe('retries', () => {
     expect(context.clock.slept).toEqual([40_000, 40_000])
   })
 
-  it('stderr names the host after two seconds without a response, except with maxAttempts: 1', async () => {
+  it('stderr names the host after two seconds without a response, except with `maxAttempts: 1`', async () => {
     const { client, context } = await clientWith([], {
       http: {
         send: async () => {
@@ -235,7 +235,7 @@ describe('retries', () => {
     },
   )
 
-  it('timeoutMs of a request limits all attempts and the delays between them', async () => {
+  it('`timeoutMs` of a request limits all attempts and the delays between them', async () => {
     const late = new TransportError('timeout', 'maybe', 'late')
     const { client, context } = await clientWith([late, late, ok()])
     expect((await failed(getImport(client, 'i-1', { timeoutMs: 1200 }))).code).toBe('timeout')
@@ -334,7 +334,7 @@ describe('a refused credential', () => {
     ['a valid JWT', 300, ', an access token that expires in 5 min: '],
     ['a JWT without exp', undefined, ': '],
     ['not a JWT', 300, ': '],
-  ])('the error for a refused API key tells when it expires, if known: %s', async (what, seconds, told) => {
+  ])('the error for a refused API key tells its expiry, if known: %s', async (what, seconds, told) => {
     const claims = JSON.stringify({
       exp: Date.parse('2026-11-20T12:00:00Z') / 1000 + (seconds ?? Number.NaN),
     })
@@ -367,7 +367,7 @@ describe('a refused credential', () => {
     },
   )
 
-  it('the error for a refused credential that cannot be renewed names the profile, but not the credential', async () => {
+  it('the error for a refused credential that cannot be renewed quotes its description, but not its value', async () => {
     const { client } = await clientWith([refusal], { authorizer: authorizerWith(undefined) })
     const failure = await failed(getImport(client, 'i-1'))
     expect(failure.message).toContain('the access token of profile work')
@@ -385,7 +385,7 @@ describe('the hint after a refusal', () => {
     expect((await failed(createClaim(client, { name: 'example.com' }))).hint).toBe(hint)
   })
 
-  it('the hint after a 404 names the base URL, and the id in the path if any, but an explained 404 of a POST has no hint', async () => {
+  it("the hint after a 404 is to check the base URL, and the id if the path has one; a 404 of a POST with the service's message has no hint", async () => {
     const answered = async (response: HttpResponse) => (await clientWith([response])).client
     const hint = 'check the id and its team, and that http://127.0.0.1:1 is the base URL of the service'
     const ofNoId = 'check that http://127.0.0.1:1 is the base URL of the service'

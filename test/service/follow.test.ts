@@ -8,7 +8,7 @@ import { createFakeContext } from '../fake-context.ts'
 const DELAYS = { first: 2000, max: 30_000 }
 const down = (retryAfterMs?: number) => new CliError('unreachable', 'down', { retryAfterMs })
 
-/** Follows a resource whose requests give these statuses or errors in turn, repeating the last; the status 'end' is final. */
+/** Follows a resource whose requests get these statuses or errors in turn, repeating the last; the status `end` is final. */
 function following(
   answers: readonly (string | Error)[],
   {
@@ -66,13 +66,13 @@ describe('following', () => {
     expect((await take(['end'])).seen).toEqual(['status', 'done'])
   })
 
-  it('the first request of a watch has the usual retries, and each later request has one attempt', async () => {
+  it('the first request of a watch has the usual retries and ends the watch if it fails; each later request has one attempt', async () => {
     const { asked } = await take(['on', 'end'])
     expect(asked.map(({ maxAttempts }) => maxAttempts)).toEqual([undefined, 1])
     await expect(take([down()])).rejects.toMatchObject({ code: 'unreachable' })
   })
 
-  it('a watch with a known state reports a failed request and continues', async () => {
+  it('a watch that has a resource, from its first request or from before, reports a failed request and continues', async () => {
     const { seen } = await take(['on', down(), down(), 'end'])
     expect(seen).toEqual(['status', 'warning', 'warning', 'done'])
     expect((await take([down(), 'end'], { known: 'on' })).seen).toEqual(['warning', 'done'])
@@ -85,7 +85,7 @@ describe('following', () => {
     expect((await take(['on', down(retryAfterMs), 'end'])).slept).toEqual([2000, waitedMs])
   })
 
-  it('a watch ends at an error that a retry cannot change, or after 15 minutes without a response', async () => {
+  it('a watch fails if the service no longer has the resource, or if requests keep failing', async () => {
     const gone = new CliError('not_found', 'not_found')
     await expect(take(['on', gone])).rejects.toMatchObject({ exit: 5 })
     await expect(take(['on', down()])).rejects.toMatchObject({ code: 'unreachable' })

@@ -138,7 +138,7 @@ describe('paging', () => {
     await expect(reading.next()).rejects.toThrow('page 2 is broken')
   })
 
-  it('a list drops items that a page has beyond the limit', async () => {
+  it('a list drops the items of a page beyond the limit, and says that more exist', async () => {
     const result = await collect(async () => ({ has_more: false, data: things(50) }), { limit: 10 })
     expect(ids(result)).toHaveLength(10)
     expect(result.at(-1)?.hasMore).toBe(true)
@@ -166,7 +166,7 @@ describe('paging', () => {
     expect((failure as Error).message).toContain(message)
   })
 
-  it('a list fails with no_progress if a page ends with the item given as `after`', async () => {
+  it('a list with has_more fails with no_progress if a page ends with the item given as `after`', async () => {
     const failure = collect(async () => ({ has_more: true, data: things(3) }), { after: 'id-2' })
     await expect(failure).rejects.toMatchObject({ code: 'no_progress' })
   })
@@ -183,6 +183,6 @@ it.each([
   ['not full', { data: things(2) }, false],
   ['empty', { data: [] }, false],
   ['larger than what was asked for: the service does not page', { data: things(5) }, false],
-])('a page without has_more has a next page only if it is full: %s', async (_what, body, more) => {
+])('a page without has_more has a next page exactly if it is full: %s', async (_what, body, more) => {
   expect((await createGrantFetcher(answering(body))({ limit: 3 })).has_more).toBe(more)
 })

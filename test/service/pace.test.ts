@@ -43,7 +43,7 @@ const refused = (retryAfter?: string) =>
   jsonResponse(429, {}, retryAfter === undefined ? {} : { 'retry-after': retryAfter })
 const ok = () => jsonResponse(200, {})
 
-test('1,000 requests to a service that accepts 50 per second succeed within 25 seconds, 16 at once', async () => {
+test('1,000 requests to a service that accepts 50 per second succeed within 25 seconds, up to 16 at once', async () => {
   let second = -1
   let left = 0
   const { clock, seen, sendAll } = service((now) => {
@@ -81,7 +81,7 @@ test('a 429 with a Retry-After of an hour is returned at once', async () => {
   expect(clock.monotonic()).toBeLessThan(1000)
 })
 
-test('a 503 with Retry-After is returned at once and pauses later requests', async () => {
+test('a 503 with Retry-After is returned without a retry, and pauses later requests', async () => {
   const { clock, sendAll } = service((_now, count) =>
     count === 1 ? jsonResponse(503, {}, { 'retry-after': '5' }) : ok(),
   )
@@ -100,7 +100,7 @@ test('a request with a timeout shorter than the pause gets the refusal at once, 
   expect((await waiting)[0]?.status).toBe(200)
 })
 
-test('a request with beforeSend is sent even during a pause', async () => {
+test('a request with `beforeSend` is sent even during a pause', async () => {
   const { clock, sendAll } = service((_now, count) => (count === 1 ? refused('30') : ok()))
   const waiting = sendAll(1)
   await clock.sleep(100)

@@ -227,7 +227,7 @@ describe('an error', () => {
     expect(noResponseError(failure, url, 'GET').hint).toContain(remedy)
   })
 
-  it("an https request to a plain HTTP server fails: the server doesn't speak TLS, and nothing was sent", async () => {
+  it("an https request to a plain HTTP server fails with the message that it doesn't speak TLS, and with nothing sent", async () => {
     const plain = await listen((_request, response) => response.end('not TLS'))
     const failure = await failureOf(transport().send(get(new URL(`https://127.0.0.1:${plain.port}/`))))
     expect(failure).toMatchObject({
@@ -383,7 +383,7 @@ describe('beforeSend', () => {
     throw refused
   }
 
-  it('beforeSend is called once, after connecting and before the first byte of the request', async () => {
+  it('`beforeSend` is called once, before the server receives the first byte of the request', async () => {
     const events: string[] = []
     const url = await listenRaw((socket) => {
       events.push('connected')
@@ -401,7 +401,7 @@ describe('beforeSend', () => {
   })
 
   it.each([true, undefined])(
-    'a request whose beforeSend throws sends nothing (freshConnection: %s)',
+    'a request whose `beforeSend` throws sends nothing (freshConnection: %s)',
     async (fresh) => {
       const received: Buffer[] = []
       const url = await listenRaw((socket) => socket.on('data', (piece) => received.push(piece)))
@@ -423,7 +423,7 @@ describe('beforeSend', () => {
   )
 
   it.each([true, undefined])(
-    'a request whose beforeSend throws leaves no connection open (freshConnection: %s)',
+    'a request whose `beforeSend` throws leaves no connection open (freshConnection: %s)',
     async (fresh) => {
       const gone: Promise<unknown>[] = []
       const url = await listenRaw((socket) => {
@@ -444,7 +444,7 @@ describe('beforeSend', () => {
     ['connect', 'http://127.0.0.1:1/', /connection refused/],
     ['lookup', 'http://no-such-host.invalid/', /resolve/],
   ])(
-    'a request with a failed %s (%s) sends nothing and does not call beforeSend',
+    'a request that fails with the kind `%s` (%s) sends nothing and does not call `beforeSend`',
     async (kind, address, message) => {
       const beforeSend = () => expect.fail('called')
       const failure = await failureOf(transport().send(get(new URL(address), { beforeSend })))
@@ -452,7 +452,7 @@ describe('beforeSend', () => {
     },
   )
 
-  it('beforeSend is not called for a request that was canceled while connecting', async () => {
+  it('`beforeSend` is not called for a request that was canceled while connecting', async () => {
     const abandon = new AbortController()
     const url = await listen((_request, response) => response.end('ok'))
     const http = transport()
@@ -510,7 +510,7 @@ describe('NO_PROXY', () => {
     ['https://api.example.com/', ' , ', false],
     ['https://[::1]:8443/', '[::1]', true],
     ['https://[2001:db8::1]/', '2001:DB8::1', true],
-  ])('a request to %s with NO_PROXY %j bypasses the proxy: %s', (url, noProxy, past) => {
+  ])('bypassesProxy for a request to %s with NO_PROXY %j returns %s', (url, noProxy, past) => {
     expect(bypassesProxy(new URL(url), noProxy)).toBe(past)
   })
 })
@@ -585,7 +585,7 @@ describe('a proxy', () => {
     expect(shown).toEqual([undefined])
   })
 
-  it('beforeSend is called after the proxy tunnel is open; if it throws, nothing is sent through the tunnel', async () => {
+  it('`beforeSend` is called after the proxy tunnel is open; if `beforeSend` throws, nothing is sent through the tunnel', async () => {
     const received: Buffer[] = []
     const url = await listenRaw((socket) => socket.on('data', (piece) => received.push(piece)))
     const proxy = await proxyServer()
@@ -618,7 +618,7 @@ describe('a proxy', () => {
       'answers for the service',
       (socket) => socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n')),
     ],
-  ])('a proxy that %s before the TLS handshake gets nothing of the request', async (_what, speak) => {
+  ])('a request via a proxy that %s before the TLS handshake is not sent', async (_what, speak) => {
     const proxy = await listenRaw(speak)
     const failure = await failureOf(transport({ httpsProxy: proxy.href }).send(toService()))
     expect(failure.sent).toBe('no')
