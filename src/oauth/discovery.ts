@@ -10,9 +10,10 @@ import type { Io } from '../terminal/io.ts'
 const METADATA_TIMEOUT_MS = 5000
 
 /**
- * Requests the authorization server's metadata (RFC 8414). Without usable metadata, returns the default authorization endpoint,
- * `{base}/oauth/authorize`. Metadata of another issuer are ignored (RFC 8414 section 3.3). No request uses the `token_endpoint` of
- * metadata: tokens go only to the base URL, because anyone who can change the metadata could otherwise receive refresh tokens.
+ * Requests the authorization server's metadata (RFC 8414). Without usable metadata, returns the issuer with the default
+ * authorization endpoint, `{base}/oauth/authorize`. Metadata of another issuer are ignored (RFC 8414 section 3.3). No request uses
+ * the `token_endpoint` of metadata: tokens go only to the base URL, because anyone who can change the metadata could otherwise
+ * receive refresh tokens.
  *
  * @param issuer `--issuer`; undefined if the service is its own authorization server
  * @throws CliError `unreachable` or `timeout`, exit 7, if no connection can be made; `redirected`, exit 7, if the metadata and the

@@ -220,7 +220,7 @@ describe('retries', () => {
   })
 
   it.each(['99999999', '9'.repeat(400), '1e400', 'Fri, 31 Dec 9999 23:59:59 GMT'])(
-    'a request that gets a 429 with Retry-After: %s fails without a long delay',
+    'a request that gets a 429 with Retry-After: %s fails without a delay of more than 8 seconds',
     async (value) => {
       const { client, context } = await clientWith([jsonResponse(429, {}, { 'retry-after': value })])
       const failure = await failed(getImport(client, 'i-1'))

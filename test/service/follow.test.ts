@@ -38,7 +38,7 @@ function following(
   return { events, asked, context }
 }
 
-/** Runs a watch to its end. @returns the name of each event, and the result */
+/** Runs a watch to its end. @returns names of events, request options, result, delays and elapsed milliseconds */
 async function take(...given: Parameters<typeof following>) {
   const { events, asked, context } = following(...given)
   const seen: string[] = []
