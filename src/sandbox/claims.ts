@@ -136,7 +136,10 @@ export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
       })
       return { claim: serializeClaim(claim), isNew: true }
     },
-    /** Starts the DNS lookups of a pending claim. @throws HttpError 404; 409 unless `VERIFIABLE_STATUSES` has the status */
+    /**
+     * Starts the DNS lookups of a pending claim, once.
+     * @throws HttpError 404; 409 if the status isn't in `VERIFIABLE_STATUSES`
+     */
     verify(domainId: string): ClaimJson {
       const claim = requireClaim(byDomainId.get(domainId))
       if (!VERIFIABLE_STATUSES.includes(claim.status))

@@ -20,7 +20,7 @@ export function createVirtualClock(report: (error: unknown) => void) {
   function arm(timer: Timer): void {
     if (closed) return
     // Node's timers can fire a millisecond early, so check the time again and, if it is too early, wait for the rest. No delay
-    // here exceeds their limit of 24 days.
+    // here exceeds the limit of Node's timers, 24 days.
     const end = () => (timer.due > now() ? arm(timer) : void fire(timer))
     timer.timeout = setTimeout(end, Math.max(timer.due - now(), 0))
   }

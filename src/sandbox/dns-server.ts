@@ -87,7 +87,8 @@ function serveTcp(socket: Socket, answerTo: (query: Buffer) => Buffer | undefine
 }
 
 /**
- * Encodes the response to a query; undefined if the query is malformed or its zone has the fault `silent`.
+ * Encodes the response to a query; undefined to send none: to a malformed message, a response or another opcode, and because of
+ * the fault `silent`.
  * @param udpLimit maximum bytes of a UDP response to a query without EDNS; undefined over TCP, where responses aren't truncated
  */
 function createResponse(zones: ZoneStore, query: Buffer, udpLimit: number | undefined): Buffer | undefined {
@@ -127,7 +128,7 @@ function createResponse(zones: ZoneStore, query: Buffer, udpLimit: number | unde
   return encode({ ...message, flags, answers: [], authorities: [], additionals: edns })
 }
 
-/** Queries the sandbox's own DNS for the TXT values of a name, as the service's verification does; empty if the query fails. */
+/** Queries the sandbox's own DNS for the TXT values of a name, to verify claims; empty if there are none or the query fails. */
 export async function queryTxtValues(port: number, name: string): Promise<string[]> {
   const resolver = new Resolver({ timeout: 1000, tries: 2 })
   resolver.setServers([`${LOOPBACK}:${port}`])

@@ -17,7 +17,7 @@ const FAULT_KINDS = [
   /** Sends the response unchanged, but late: by `before_ms` and `after_ms`. */
   'delay',
 ] as const
-/** Kinds of faults with which the request is always processed. */
+/** Kinds of faults that process the request even without `after`. */
 const PROCESSING_KINDS = ['drop', 'truncate', 'merge', 'delay']
 
 type Fault = ReturnType<typeof readFault>

@@ -62,8 +62,8 @@ export function createHttpApp(port: number, report: (error: unknown) => void): H
       throw new HttpError(421, 'misdirected_request', 'This server has another name.', {
         Connection: 'close',
       })
-    // Refuse requests from other sites (CSRF). Every browser sends Origin or Sec-Fetch-Site with a form, so a request with
-    // neither comes from a program and is allowed.
+    // Refuse requests from other sites (CSRF). Browsers send Origin or Sec-Fetch-Site with a form, so a request with neither is
+    // taken for a program's and allowed.
     const source = c.req.header('origin') ?? c.req.header('sec-fetch-site') ?? 'none'
     if (c.req.method !== 'GET' && !['none', 'same-origin', `http://${host}`].includes(source))
       throw new HttpError(403, 'cross_site_request', 'Another site cannot do this.')

@@ -6,7 +6,7 @@ import { type OAuthGrant, type OAuthServer, serializeGrant } from './oauth.ts'
 /**
  * Returns one page of a cursor-paginated list: `{object, has_more, data}`.
  * @param items all items, the newest first
- * @param show serializes an item; called only for the items that the page needs, so that long lists stay cheap
+ * @param show serializes an item; called only until the page is full, so that long lists stay cheap
  * @param matches the filter, applied to the serialized item
  * @throws HttpError 422 for a limit outside 1 to 100, repeated parameters, both cursors at once, and an unknown cursor
  */
@@ -120,6 +120,7 @@ function serializeImport(id: string, index: number, startedAt: number, now: numb
 }
 
 /**
+ * Adds the routes of contact imports and grants.
  * @param imports number of contact imports
  * @param grants number of sample grants, listed after those of sign-ins
  */

@@ -61,7 +61,8 @@ export const MISTAKES: Readonly<Record<string, Mistake>> = {
 }
 
 /**
- * Deletes the TXT and CNAME records at all names that a mistake can use, then publishes a claim's record with the given mistake.
+ * Deletes the TXT and CNAME records at all names that a mistake can use, then publishes a claim's record with the given mistake,
+ * and sets or clears the zone's fault.
  * @param mistake a key of `MISTAKES`
  * @throws HttpError 422 for an unknown mistake
  */

@@ -88,7 +88,7 @@ const TICKET_LIFETIME_MS = 10 * 60_000
 /**
  * Adds GET and POST /oauth/authorize: the authorization code grant (RFC 6749, section 4.1) with PKCE (RFC 7636).
  *
- * @param autoApprove whether to approve every request at once, without the consent page
+ * @param autoApprove whether to approve every valid request at once, without the consent page
  */
 export function addAuthorizeRoutes(app: HttpApp, oauth: OAuthServer, autoApprove: boolean): void {
   const { now, issuer } = oauth

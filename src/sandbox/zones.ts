@@ -6,8 +6,9 @@ export type RecordType = 'A' | 'CNAME' | 'NS' | 'TXT'
 export type RecordData = string | readonly Buffer[]
 
 /**
- * Way in which DNS fails for a zone. Its name servers don't respond (`silent`), respond REFUSED (`refused`), or respond
- * NOERROR without data and without AA (`lame`: a lame delegation); with `cached`, resolvers have cached that the zone has no TXT records.
+ * Way in which DNS fails for a zone. Its name servers don't respond (`silent`), respond REFUSED (`refused`), or respond NOERROR
+ * without data and without AA (`lame`: a lame delegation), except to SOA and NS queries. With `cached`, resolvers have cached that
+ * the zone has no TXT records.
  */
 export type ZoneFault = 'silent' | 'refused' | 'lame' | 'cached'
 
@@ -41,7 +42,10 @@ function parentName(name: string): string {
 
 export type ZoneStore = ReturnType<typeof createZoneStore>
 
-/** Creates the store of zones and records, with the zone example.com. Names are in lower case, without the final dot. */
+/**
+ * Creates the store of zones and records, with the zones example.com and sandbox-dns.test. Names are in lower case, without the
+ * final dot.
+ */
 export function createZoneStore() {
   const zones = new Map<string, DnsZone>()
   /** The RRsets of all zones, by owner name and type. */
@@ -131,7 +135,7 @@ export interface DnsResponse {
 /**
  * Answers a question (RFC 1034, section 4.3.2), with wildcards (RFC 4592).
  * @param asked the name in the question's letter case, which the answer's owner name repeats
- * @param recursion whether the query has RD set: then answer as a recursive resolver, else as an authoritative server
+ * @param recursion whether the query has RD set: then a zone's fault shows as at a recursive resolver
  * @returns 'silence' to send no response
  */
 export function answerQuestion(
