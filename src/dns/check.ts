@@ -136,5 +136,5 @@ export async function collectObservations(
   }
 }
 
-/** Observations of a check that queried no server. */
+/** Observations of a check that hasn't queried name servers or resolvers for the record. */
 const NOTHING = { servers: [], alias: null, resolvers: [], otherNames: null, dnssec: null } as const

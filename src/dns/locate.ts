@@ -98,8 +98,8 @@ async function askResolvers(
     if (reply.kind !== 'answer') return undefined
     const { message } = reply
     const delegation = readDelegation(message, level, port)
-    // A resolver with authority (AA) over a zone that is no registry's serves a zone of its own. Mark the delegation, because the
-    // public DNS might not have this zone.
+    // A resolver with authority (AA) over a zone that is no registry's might serve a zone of its own, which the public DNS
+    // doesn't have. So mark the delegation.
     const isResolverZone = message.aa && message.ra && !isRegistry(level)
     if (delegation !== undefined || resolver instanceof URL)
       return delegation && { ...delegation, isResolverZone }

@@ -122,7 +122,7 @@ export interface CnameChain {
 /**
  * State of a zone's DNSSEC records. Signatures aren't verified, except for the expiration of those over the SOA record.
  *
- * - `unsigned`: no DS record of an algorithm that validators support
+ * - `unsigned`: no DS record with an algorithm and a digest that validators support
  * - `ok`: a DS record matches a key, and a signature of the SOA record hasn't expired
  * - `no_key`: such a DS record, but no key
  * - `wrong_ds`: keys, but no DS record matches one
@@ -130,11 +130,11 @@ export interface CnameChain {
  */
 export interface DnssecObservation {
   readonly state: 'unsigned' | 'ok' | 'no_key' | 'wrong_ds' | 'expired'
-  /** Key tags of the DS records whose algorithms validators support. */
+  /** Key tags of the DS records whose algorithms and digests validators support. */
   readonly keyTags: readonly number[]
   /**
-   * DS records and, in the states `ok` and `expired`, the DNSKEY records and their signatures, as texts to compare with a
-   * resolver's cache.
+   * DS records and, in the states `ok` and `expired`, the DNSKEY records with the signatures over them, as texts to compare
+   * with a resolver's cache.
    */
   readonly keys: readonly string[]
 }

@@ -71,7 +71,7 @@ export function diagnose(observations: Observations): CheckReport {
   }
 }
 
-/** Minimum of a wait that a finding names: with 0 seconds, a script that waits so long would check in a loop without a pause. */
+/** Minimum of a wait that a finding names: with 0 seconds, a script that waits for it would check in a loop without a pause. */
 const MIN_WAIT_SECONDS = 1
 /**
  * Maximum of `retry_after_seconds`: a longer TTL is most likely a mistake, and many caches limit TTLs (RFC 2308 section 5, RFC
@@ -126,7 +126,8 @@ export function needsResolvers(observations: Observations): boolean {
  */
 function diagnoseResolvers(observations: Observations, unseen: Finding): Finding[] {
   const { name, expected, location } = observations
-  // A resolver with authority (AA) over a name of the public DNS serves a zone of its own, so ignore its response.
+  // A resolver that answers with authority (AA) for a name of the public DNS might serve a zone of its own, so ignore its
+  // response.
   const isPublic = ({ authoritative }: TxtObservation) =>
     !authoritative || findPublicSuffix(name) === undefined
   const answers = observations.resolvers.filter((one) => isConclusive(one.outcome) && isPublic(one))

@@ -192,8 +192,8 @@ async function findCnameEnd(zone: string, txt: TxtAnswer, answer: TxtObservation
 }
 
 /**
- * Follows a CNAME chain from its last target, at the authoritative servers of each target, until a name without a CNAME, a loop,
- * or the maximum length.
+ * Follows a CNAME chain from its last target, at the authoritative servers of each target, until its end, a loop, the maximum
+ * length, or a target whose servers give no usable response.
  *
  * @param visited the checked name and the targets so far
  */
@@ -224,7 +224,7 @@ async function followCnames(visited: readonly string[], check: DnsCheck): Promis
   return await followCnames([...visited, ...aliases], check)
 }
 
-/** Compares servers by host name, then IPv4 before IPv6, for `sort`. */
+/** Compares servers for sorting: by host name, then IPv4 before IPv6, then by address. */
 function compareByHost(one: ServerObservation, other: ServerObservation): number {
   const key = ({ host, address }: ServerObservation) => `${host} ${address?.includes(':') ? 1 : 0} ${address}`
   return key(one) < key(other) ? -1 : 1
