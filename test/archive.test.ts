@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { find, needs } from './requirements.ts'
+import { needs, which } from './requirements.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
@@ -67,7 +67,7 @@ describe.runIf(needs('posix'))('scripts/archive.mjs', () => {
     execFileSync('tar', ['-xzf', await archive(process.platform, 'four'), '-C', unpacked])
     const folder = join(unpacked, `mailclaim-${version}-${process.platform}-x64`)
     symlinkSync(join(folder, 'mailclaim'), join(path, 'mailclaim'))
-    symlinkSync(find('readlink') ?? '', join(path, 'readlink'))
+    symlinkSync(which('readlink') ?? '', join(path, 'readlink'))
     const { stdout, stderr } = spawnSync('/bin/sh', ['-c', 'mailclaim --version'], {
       env: { PATH: path },
       encoding: 'utf8',

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { type Browser, chromium, type Page } from 'playwright-core'
-import { find } from './requirements.ts'
+import { which } from './requirements.ts'
 
 /** Starts the machine's Chromium, for tests that run if it `needs('chromium')`. */
 export function launchChromium(): Promise<Browser> {
   return chromium.launch({
-    executablePath: find('chromium') ?? 'chromium',
+    executablePath: which('chromium') ?? 'chromium',
     // Containers have no user namespaces for Chromium's sandbox, no graphics, and little shared memory.
     args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
   })

@@ -6,7 +6,7 @@ import { OutputClosedError } from '../src/context.ts'
 import { CliError } from '../src/errors.ts'
 import { longFlag } from '../src/settings/option.ts'
 import { SETTINGS, type SettingDefinition } from '../src/settings/table.ts'
-import { COMMANDS, GLOBAL_FLAGS } from './contract.ts'
+import { COMMAND_FLAGS, GLOBAL_FLAGS } from './contract.ts'
 import { createFakeContext, type FakeContextOptions } from './fake-context.ts'
 import { run } from './run.ts'
 
@@ -21,13 +21,13 @@ const globalFlags = createGlobalOptions().map(({ flags }) => longFlag(flags))
 
 test('test/contract.ts lists exactly the commands of the command tree, and settings name only commands that exist', () => {
   expect([...walkCommands(tree)].map(({ path }) => path.join(' ')).toSorted()).toEqual(
-    Object.keys(COMMANDS).toSorted(),
+    Object.keys(COMMAND_FLAGS).toSorted(),
   )
   for (const { commands = [] } of Object.values<SettingDefinition<unknown>>(SETTINGS))
-    expect(Object.keys(COMMANDS)).toEqual(expect.arrayContaining([...commands]))
+    expect(Object.keys(COMMAND_FLAGS)).toEqual(expect.arrayContaining([...commands]))
 })
 
-test.each(Object.entries(COMMANDS))(
+test.each(Object.entries(COMMAND_FLAGS))(
   'the help of mailclaim %s has its options and examples in 40 lines, and only examples exceed 80 columns',
   async (words, options) => {
     const { code, stdout, stderr } = await type(`${words} --help`)

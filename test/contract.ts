@@ -2,8 +2,8 @@ const MANY = '--from --jobs'
 const CREATE =
   '--region --custom-return-path --open-tracking --no-open-tracking --click-tracking --no-click-tracking --tracking-subdomain'
 
-/** Options that scripts rely on, by command. */
-export const COMMANDS: Readonly<Record<string, string>> = {
+/** Flags of each command's own options, separated by spaces; scripts rely on them. */
+export const COMMAND_FLAGS: Readonly<Record<string, string>> = {
   login:
     '--base-url --client-id --scope --resource --redirect-uri --issuer --authorization-endpoint --no-browser --timeout --store --store-url --store-cert --store-cert-key --store-key-file --with-api-key',
   logout: '--all',
@@ -36,6 +36,6 @@ export const COMMANDS: Readonly<Record<string, string>> = {
   commands: '',
 }
 
-/** Options of every command that scripts rely on. */
+/** Flags of the options that every command has, separated by spaces; scripts rely on them. */
 export const GLOBAL_FLAGS =
   '--profile --base-url --client-id --format --json --fields --quiet --verbose --no-input --no-color --http-timeout --resolver --authoritative-port'

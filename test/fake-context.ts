@@ -115,7 +115,10 @@ export interface FakeContextOptions {
 /** Returns the parent of temporary directories: in memory if possible, because fsync on a busy disk takes most of a test's time. */
 const temporary = () => (existsSync('/dev/shm') ? '/dev/shm' : tmpdir())
 
-/** Creates a context in which only the files are real; effects for which no option is given fail the test. */
+/**
+ * Creates a context in which only the files are real. HTTP requests, DNS queries, shell commands and prompts for which no option is
+ * given fail the test.
+ */
 export function createFakeContext(options: FakeContextOptions = {}): FakeContext {
   const home = options.home ?? mkdtempSync(join(temporary(), 'mailclaim-test-'))
   if (options.home === undefined) onTestFinished(() => rmSync(home, { recursive: true, force: true }))

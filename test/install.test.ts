@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { find, needs } from './requirements.ts'
+import { needs, which } from './requirements.ts'
 import { program } from './stories/built-program.ts'
 
 const INSTALL = fileURLToPath(new URL('../install.sh', import.meta.url))
@@ -56,7 +56,7 @@ async function createMachine(shell: string) {
   /** Starts the installer with the script on stdin, as `curl | sh` does. */
   function start(words: readonly string[] = [], more: Readonly<Record<string, string>> = {}) {
     const line = [...(shell === 'busybox' ? ['sh'] : []), '-s', '--', ...words]
-    const child = spawn(find(shell) ?? shell, line, { env: { ...env, ...more }, cwd: home, detached: true })
+    const child = spawn(which(shell) ?? shell, line, { env: { ...env, ...more }, cwd: home, detached: true })
     child.stdin.on('error', () => {}).end(readFileSync(INSTALL))
     let [stdout, stderr] = ['', '']
     child.stdout.on('data', (text) => (stdout += text))
@@ -326,7 +326,7 @@ function fake({ fakes }: Machine, name: string, script: string): void {
 
 /** Makes every write of curl to a file fail, as on a full disk. */
 function fillDisk(machine: Machine): void {
-  fake(machine, 'curl', `trap '' XFSZ; ulimit -f 0; exec ${find('curl')} "$@"`)
+  fake(machine, 'curl', `trap '' XFSZ; ulimit -f 0; exec ${which('curl')} "$@"`)
 }
 
 function noArchive({ release }: Machine): string {

@@ -3,8 +3,8 @@ import { delimiter, join } from 'node:path'
 
 export const WINE = '/usr/lib/wine/wine64'
 
-/** What some tests need of a machine, by name: a list of programs, all of which must be installed, or a condition. */
-const PARTS = {
+/** Requirements of tests on the machine, by name: a list of programs that must all be installed, or a condition. */
+const REQUIREMENTS = {
   chromium: ['chromium'],
   'gnome-keyring': ['gnome-keyring-daemon', 'dbus-run-session'],
   knotd: ['knotd'],
@@ -33,16 +33,17 @@ const PARTS = {
   wine: () => [WINE, process.env['MAILCLAIM_TEST_WINDOWS_NODE'] ?? ''].every(existsSync),
 } as const
 
-export type Part = keyof typeof PARTS
+export type Requirement = keyof typeof REQUIREMENTS
 
 /** Directories where Debian installs servers, which a user's PATH may lack. */
-const ALSO = ['/usr/sbin', '/usr/local/sbin', '/sbin']
+const SYSTEM_DIRECTORIES = ['/usr/sbin', '/usr/local/sbin', '/sbin']
 
 /**
- * Returns the path of a program in PATH or `ALSO`; undefined if it isn't installed, and on Windows, where file names end in `.exe`.
+ * Returns the path of a program in PATH or `SYSTEM_DIRECTORIES`; undefined if it isn't installed, and on Windows, where file names
+ * end in `.exe`.
  */
-export function find(program: string): string | undefined {
-  for (const directory of [...(process.env['PATH'] ?? '').split(delimiter), ...ALSO]) {
+export function which(program: string): string | undefined {
+  for (const directory of [...(process.env['PATH'] ?? '').split(delimiter), ...SYSTEM_DIRECTORIES]) {
     const path = join(directory, program)
     try {
       accessSync(path, constants.X_OK)
@@ -59,10 +60,10 @@ export function find(program: string): string | undefined {
  *
  * @throws Error with the missing parts if `MAILCLAIM_TEST_REQUIRE=all` forbids skipping
  */
-export function needs(...parts: readonly Part[]): boolean {
+export function needs(...parts: readonly Requirement[]): boolean {
   const absent = parts.filter((part) => {
-    const needed: readonly string[] | (() => boolean) = PARTS[part]
-    return typeof needed === 'function' ? !needed() : needed.some((program) => find(program) === undefined)
+    const needed: readonly string[] | (() => boolean) = REQUIREMENTS[part]
+    return typeof needed === 'function' ? !needed() : needed.some((program) => which(program) === undefined)
   })
   if (absent.length > 0 && process.env['MAILCLAIM_TEST_REQUIRE'] === 'all') {
     throw new Error(`MAILCLAIM_TEST_REQUIRE=all, but this machine lacks ${absent.join(', ')}`)

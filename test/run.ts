@@ -5,7 +5,7 @@ import { listErrorCodes } from '../src/commands/commands.ts'
 import { loadDefinition } from '../src/commands/options.ts'
 import { ERRORS, type ErrorCode } from '../src/errors.ts'
 
-/** Runs a command like the program, and fails the test if the command ends with an error that its definition doesn't list. */
+/** Runs a command. Fails the test for an exit code, or an error code in JSON output, that the command's definition doesn't list. */
 export const run: typeof runCommandLine = async (argv, context) => {
   let text = ''
   const heard = <Output extends { write(piece: string): Promise<void> }>(output: Output): Output => ({

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { shellQuote } from '../src/shell-quote.ts'
-import { find, needs, type Part } from './requirements.ts'
+import { needs, type Requirement, which } from './requirements.ts'
 
 const words = fc.array(
   fc
@@ -18,12 +18,12 @@ const words = fc.array(
   { minLength: 1, maxLength: 5 },
 )
 
-describe.each<Part>(['bash', 'dash', 'zsh', 'fish'])('%s', (shell) => {
+describe.each<Requirement>(['bash', 'dash', 'zsh', 'fish'])('%s', (shell) => {
   test.runIf(needs(shell))(`a quoted argument reaches a program unchanged through ${shell}`, () => {
     fc.assert(
       fc.property(words, (list) => {
         const quoted = list.map((word) => shellQuote(word, 'linux')).join(' ')
-        const output = execFileSync(find(shell) ?? '', ['-c', `printf '%s\\0' ${quoted}`], {
+        const output = execFileSync(which(shell) ?? '', ['-c', `printf '%s\\0' ${quoted}`], {
           encoding: 'utf8',
           env: { LANG: 'C.UTF-8', HOME: '/' },
         })

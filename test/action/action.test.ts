@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { find, needs } from '../requirements.ts'
+import { needs, which } from '../requirements.ts'
 import { program, type ServedWorld, shareSandbox } from '../stories/built-program.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -90,7 +90,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
         if (id === 'claim' && existsSync(cached)) {
           writeFileSync(join(temp, 'mailclaim/domain-id'), readFileSync(cached))
         }
-        const ended = spawnSync(find('bash') ?? '', ['-e', '-c', script], {
+        const ended = spawnSync(which('bash') ?? '', ['-e', '-c', script], {
           cwd: world.home,
           encoding: 'utf8',
           env: {
@@ -198,7 +198,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
     const [PATH, archives] = [join(home, 'tools'), join(home, 'archives')]
     mkdirSync(PATH)
     for (const tool of TOOLS) {
-      const path = find(tool)
+      const path = which(tool)
       if (path !== undefined) symlinkSync(path, join(PATH, tool))
     }
     program(home, 'node', `exec '${process.execPath}' "$@"`)

@@ -120,7 +120,7 @@ it.each([
   )
 })
 
-it('any IPv4 or IPv6 address, with or without a port, is parsed as a DNS server address', () => {
+it('any IPv4 address with a port, and any IPv6 address with or without a port, is parsed as a DNS server address', () => {
   const port = fc.integer({ min: 1, max: 65535 })
   fc.assert(
     fc.property(fc.ipV4(), port, (address, at) => {

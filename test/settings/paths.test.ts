@@ -21,7 +21,7 @@ describe('the directories of the platform', () => {
     expect(linux({ XDG_STATE_HOME: '' }).state).toMatch(/\/\.local\/state\/mailclaim$/)
   })
 
-  it('the directories of mailclaim are in Library on macOS, and in AppData on Windows', () => {
+  it('the directories of mailclaim are in Library on macOS, and in APPDATA and LOCALAPPDATA on Windows', () => {
     expect(resolveDirectories({ env: {}, platform: 'darwin' })).toEqual({
       config: expect.stringMatching(/\/Library\/Preferences\/mailclaim$/),
       state: expect.stringMatching(/\/Library\/Application Support\/mailclaim$/),

@@ -11,7 +11,7 @@ import {
 import { createFakeContext, type FakeContextOptions, jsonResponse } from '../fake-context.ts'
 import { run } from '../run.ts'
 
-/** A valid value of each setting other than its default, and one that its parser refuses; null if it accepts any text. */
+/** Each setting's example of a valid value other than the default, and of an invalid one; null if any text is valid. */
 const EXAMPLES: Readonly<Record<SettingKey, readonly [valid: string, invalid: string | null]>> = {
   base_url: ['https://api.example.com', 'ftp://api.example.com'],
   client_id: ['client-7', 'client-ü'],
@@ -80,7 +80,7 @@ describe.each(Object.entries(EXAMPLES) as [SettingKey, readonly [string, string 
     })
 
     if (invalid === null) return
-    test(`an invalid value of the setting ${key} is refused by config set, and where the setting is used`, async () => {
+    test(`an invalid value of the setting ${key} is refused by config set and by settingValue`, async () => {
       const context = createFakeContext()
       expect(await run(['config', 'set', name, invalid], context)).toBe(2)
       expect(context.stderr.text).toMatch(new RegExp(`^error: .*(${name}|${JSON.stringify(invalid)})`))
@@ -98,7 +98,7 @@ test('the default of each setting is a valid value', () => {
   }
 })
 
-test('an invalid resolver is no error in a command that does not query DNS', async () => {
+test('an invalid resolver is no error in login --with-api-key, which does not query DNS', async () => {
   const settings = { base_url: 'http://127.0.0.1:1', resolver: 'dns.example' }
   const context = createFakeContext({ environment: { settings }, respond: () => jsonResponse(200, {}) })
   context.stdin.stream.end('key_0123456789')
@@ -110,7 +110,7 @@ describe('interactive prompts', () => {
     (await resolveSettings(options, [], createFakeContext({ terminal: { columns: 80 }, environment })))
       .interactive
 
-  test('prompts are allowed on a terminal and nowhere else', async () => {
+  test('prompts are allowed on a terminal, also with --format tsv, and not without a terminal', async () => {
     expect(await mayAsk({})).toBe(true)
     expect(await mayAsk({ format: 'tsv' })).toBe(true)
     expect((await resolveSettings({}, [], createFakeContext())).interactive).toBe(false)

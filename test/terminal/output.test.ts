@@ -42,7 +42,7 @@ async function one(item: object, options: GlobalOptions, columns?: number) {
   return context.stdout.text
 }
 
-test("a list in JSON is one document of all pages, with all fields of the service's envelope", async () => {
+test("a list in JSON is one document of all pages, with the further fields of the service's envelope", async () => {
   const envelope = { total: 2, object: 'list', data: [], has_more: true }
   const { out } = await list([[{ id: 'a' }], [{ id: 'b' }]], { json: true }, { envelope, hasMore: true })
   expect(out).toBe('{"object":"list","total":2,"data":[{"id":"a"},{"id":"b"}],"has_more":true}\n')
@@ -93,7 +93,7 @@ test('--fields selects columns in the given order, including members of objects 
   expect(await one(item, { format: 'tsv', fields })).toBe(`${fields.join('\t')}\nc\tn\tx,y\tf\n`)
 })
 
-test('a list of texts in one TSV cell can be split into the same texts again', () => {
+test('a list of texts that plainText has joined can be split into the same texts again', () => {
   fc.assert(
     fc.property(fc.array(fc.string({ minLength: 1 }), { minLength: 1 }), (parts) => {
       const read = plainText(parts).match(/(?:[^\\,]|\\.)+/gs)
@@ -177,7 +177,7 @@ describe('a table', () => {
     },
   )
 
-  test('a table with texts of any width fits the terminal, and breaks no id', () => {
+  test('a table with texts of any width fits a terminal of 40 columns or more, and breaks no id', () => {
     const name = fc.oneof(
       fc.string({ maxLength: 60 }),
       fc.lorem({ maxCount: 30 }),
@@ -198,7 +198,7 @@ describe('a table', () => {
     )
   })
 
-  test('a table has the same layout with and without color', async () => {
+  test('a cell that wraps in a table is colored line by line', async () => {
     const columns: readonly Column[] = [
       { field: 'name', paint: (_value, { palette }) => palette.good },
       { field: 'id' },

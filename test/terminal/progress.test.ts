@@ -20,7 +20,7 @@ test.each<[what: string, use: (screen: ProgressDisplay) => Promise<unknown>[], s
   expect(text.split(SHOWS), 'stops').toHaveLength(spinners + 1)
 })
 
-test('progress draws nothing after an interrupt', async () => {
+test('progress draws nothing if an interrupt comes before the first drawing', async () => {
   const context = createFakeContext({ terminal: { columns: 80 } })
   const screen = createProgressDisplay(context, await fakeSettings(context, { color: false }))
   const drawn = screen.update('a')

@@ -42,7 +42,7 @@ it('a secret is redacted in any escapes of JSON, URLs and HTML, and the surround
   )
 })
 
-it('an unescaped secret is redacted, whatever its characters', () => {
+it('each occurrence of an unescaped secret is redacted', () => {
   fc.assert(
     fc.property(secrets, (secret) => {
       expect(redact(`>${secret}<${secret}`, [secret], '#')).toBe('>#<#')
