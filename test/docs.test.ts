@@ -9,12 +9,12 @@ import { createServedWorld, install, program, type ServedWorld } from './stories
 /**
  * Runs every command block of the documents, from the top of a page to its end, each page with a sandbox of its own:
  *
- * - `sh` and `bash` blocks are scripts in that shell, which stops at a failure: dash, so that nothing that only bash knows is in
- *   `sh`. They have to end with 0, or with N where `exit=N` follows the word.
- * - `console` blocks are transcripts: what stands after `$` is run on a terminal of 80 columns, and what it prints has to be
- *   what follows. `…` stands for anything, and lines may break elsewhere. A command that fails has to be followed by `echo $?`.
- * - `skip="why"` behind the word leaves a block out, and the report says so.
- * - `<!-- before: command -->` is run before the next block: what a reader would do elsewhere, as adding the record to DNS.
+ * - `sh` and `bash` blocks are scripts, which stop at a failure; `sh` is dash, in which bash's own syntax fails. A script has to
+ *   exit with 0, or with N if `exit=N` follows the block's language.
+ * - `console` blocks are transcripts: a command after `$` is run on a terminal of 80 columns, and has to print the lines below
+ *   it. `…` stands for any text, and lines may break elsewhere. A command that fails has to be followed by `echo $?`.
+ * - `skip="why"` after the language leaves a block out, and the test report lists the reason.
+ * - `<!-- before: command -->` is run before the next block, for steps outside of the page such as adding a record to DNS.
  *
  * Other blocks (`json`, `yaml`, `text`) hold no commands.
  */

@@ -42,8 +42,8 @@ export interface CommandInput<Options extends readonly OptionDefinition[]> {
 }
 
 /**
- * The account that a command requires. `configured`: base URL, and client id unless it stores an API key; `signed_in`: a session
- * or an API key; `sometimes`: `signed_in` for some arguments and options only.
+ * The account that a command requires. `configured`: base URL, and for a sign-in with the browser the client id; `signed_in`: base
+ * URL, and a session or an API key; `sometimes`: the same as `signed_in`, but not for every use of the command.
  */
 export type AccountNeed = 'configured' | 'signed_in' | 'sometimes'
 

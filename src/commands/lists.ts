@@ -31,7 +31,7 @@ export interface ServiceListDefinition<T> {
   /** Whether to print an item; undefined to print every item. `--limit` counts the printed items. */
   readonly filter?: ((item: T) => boolean) | undefined
   readonly columns: readonly Column[]
-  /** Text on stderr if the list is empty. */
+  /** Text on stderr for an empty table. */
   readonly nothing: string
 }
 
@@ -39,7 +39,7 @@ export interface ServiceListDefinition<T> {
  * Prints a list that the service doesn't page, such as the profiles, or the claims of the ledger.
  *
  * @param pages parts of the list; each is printed as soon as it is complete
- * @param nothing text on stderr if the list is empty
+ * @param nothing text on stderr for an empty table
  */
 export async function printLocalList(
   pages: AsyncIterable<readonly object[]> | Iterable<readonly object[]>,

@@ -51,7 +51,7 @@ const MAX_KEY_LENGTH = 2000
  * Signs in with the browser or an API key, replaces the profile's session, and saves the settings of the sign-in in the profile.
  *
  * @throws CliError exit 2 for an invalid option, for a browser sign-in with `--no-input`, or if it would open a browser in CI or
- *   without a terminal; exit 3 without a base URL or client id; the errors of `prepareStore`, `login` and `exchangeCode`
+ *   without a terminal; exit 3 without a base URL or client id; as `prepareStore`, `login`, `exchangeCode` and `signInWithApiKey`
  */
 export async function signIn(options: SignInOptions, outerIo: Io, columns: readonly Column[]): Promise<void> {
   const { withApiKey, timeoutMs } = options

@@ -9,7 +9,7 @@ import {
   type OutputDefinition,
 } from './definition.ts'
 
-/** Description of mailclaim, and of its options `--version` and `--help`, for `mailclaim --help`. */
+/** Description of mailclaim, and of its options `--version` and `--help`, for help and completion. */
 export const ROOT_HELP = {
   description: "Claim a domain that another team verified, and see why a claim isn't verifying.",
   version: 'print the version',
@@ -55,7 +55,7 @@ function createSettingOptions(command?: string): OptionDefinition[] {
 /**
  * Returns the options that every command takes, with their help.
  *
- * @param definition the command whose formats and fields are offered; undefined for `mailclaim --help`
+ * @param definition the command whose formats and fields are offered; if undefined, only the formats of every command
  */
 export function createGlobalOptions(definition?: CommandDefinition): readonly OptionDefinition[] {
   const { fields } = GLOBAL_OPTIONS

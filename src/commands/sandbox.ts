@@ -95,7 +95,7 @@ Press Ctrl-C to end it.
 }
 
 /**
- * Waits for Ctrl-C or SIGTERM, then rejects with an error of exit 130 or 143 that prints no message.
+ * Waits for an interrupt such as Ctrl-C or SIGTERM, then rejects with its error (exit 130 or 143), which is printed only in JSON.
  *
  * @param withStdin whether the end of standard input ends the wait successfully
  */

@@ -9,7 +9,7 @@ const COLUMNS: readonly Column[] = [
   { field: 'token', kind: 'id' },
   { field: 'expires_at' },
 ]
-/** Maximum of `--min-lifetime` in seconds: one day, which is longer than access tokens are valid. */
+/** Maximum of `--min-lifetime` in seconds: one day, which is longer than access tokens are usually valid. */
 const MAX_MIN_LIFETIME_SECONDS = 86_400
 
 export const command = defineCommand({
