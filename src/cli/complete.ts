@@ -133,7 +133,7 @@ async function listValues(
   }
 }
 
-/** Resolves the settings with the profile and base URL of the command line: they choose the ledger with the candidate domains. */
+/** Resolves the settings with the profile and base URL of the command line, which determine the ledger with the candidates. */
 function readSettings(before: readonly string[], context: Context) {
   const [profile, baseUrl] = [readOption(before, '--profile'), readOption(before, '--base-url')]
   const options: GlobalOptions = { ...(profile && { profile }), ...(baseUrl && { baseUrl }) }

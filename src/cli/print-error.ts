@@ -33,8 +33,8 @@ export async function printError(
       if (failure.hint !== undefined) await writeLabeledMessage('hint', failure.hint, context, colorOption)
       if (failure !== error && argv.includes('--verbose') && error instanceof Error)
         await writeStderrLines(framesOf(error), context)
-      // For a silent error, such as Ctrl-C in `sandbox`, end the line with the terminal's `^C`: otherwise the shell's prompt
-      // follows on it.
+      // For a silent error, such as Ctrl-C in `sandbox`, write a line break after the terminal's `^C`: otherwise the shell's
+      // prompt follows on the same line.
     } else if (stderr.isTTY) await stderr.write('\n')
   } catch (closed) {
     if (!(closed instanceof OutputClosedError)) throw closed

@@ -90,8 +90,8 @@ export async function printServiceList<T extends { readonly id?: string | null }
   } catch (error) {
     if (printed === 0 || !(error instanceof CliError) || error instanceof InterruptedError) throw error
     const mayPass = error.exit === Exit.unavailable && error.code !== 'no_progress'
-    // Suggest no command with `--before`, for JSON, because two outputs don't form one document, or for an error that would recur,
-    // such as a refused cursor.
+    // Suggest no command in JSON (two outputs don't form one document), for an error that would recur (such as a refused cursor),
+    // or with `--before`.
     const canContinue = !isBackward && settings.format !== 'json' && mayPass
     const rest = flags.limit === undefined ? {} : { '--limit': String(flags.limit - printed) }
     throw error.with({

@@ -30,8 +30,7 @@ export async function loadDefinition(
 }
 
 /**
- * Returns the options of settings: those that aren't global but that this command takes, or the global ones if `command` is
- * undefined.
+ * Returns the options of the settings that a command takes besides the global ones; if `command` is undefined, the global ones.
  *
  * @param command path of a command, joined by spaces, such as `auth token`
  */

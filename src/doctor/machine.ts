@@ -58,7 +58,7 @@ export async function examineDirectories(io: Io): Promise<CheckResult> {
  */
 export async function examineCredentialStore(io: Io): Promise<CheckResult> {
   const profile = io.settings.profile.value
-  // Skip etcd: `examineSession` reads the session from it.
+  // Skip etcd: `examineSession` reads the session from etcd.
   if (usesSharedStore(io.settings)) return skippedResult('the session is in etcd')
   const store = findSession(profileFiles(io, profile))?.store ?? settingValue('store', io.settings)
   if (store === 'file') return okResult('secrets are kept in a file, as configured')

@@ -25,7 +25,7 @@ export const IMPORT_COLUMNS: readonly Column[] = [
 /** Fields that the table of `imports list` keeps in a narrow terminal: their columns fit a terminal of 80 columns. */
 const REQUIRED_FIELDS = ['id', 'status', 'counts.total', 'counts.failed', 'created_at']
 
-/** Columns of `imports list`. In a terminal too narrow for all, the fields that aren't in `REQUIRED_FIELDS` are left out. */
+/** Columns of `imports list`. A narrow terminal leaves out columns that aren't in `REQUIRED_FIELDS`, the last one first. */
 export const IMPORT_LIST_COLUMNS: readonly Column[] = IMPORT_COLUMNS.map((column) =>
   REQUIRED_FIELDS.includes(column.field) ? column : { ...column, optional: true },
 )
