@@ -4,13 +4,15 @@
  */
 import type { KeychainRequest, KeychainResult } from '../context.ts'
 
-/** Milliseconds that a keychain call may continue after the parent process has ended, so that a new token still gets stored. */
+/**
+ * Milliseconds that a keychain call may continue after the parent process has ended, so that storing a new token can finish.
+ */
 const ORPHAN_MS = 2_000
 
 const end = () => process.kill(process.pid, 'SIGKILL')
 
 // Ignore signals: a service manager sends them to every process of the program, and the helper may hold the only copy of a
-// token. The parent ends it.
+// token. The parent kills the helper.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 
 process.once('message', async (request: KeychainRequest) => {

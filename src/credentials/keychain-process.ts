@@ -34,8 +34,8 @@ export function createKeychain(script: string, environment: NodeJS.ProcessEnv): 
             execArgv: [],
             env: { ...environment },
             stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-            // Start a separate process group, so that the terminal's Ctrl-C doesn't reach the helper, which may
-            // hold the only copy of a token. The helper ends with the program, when the IPC channel closes.
+            // Start a separate process group, so that the terminal's Ctrl-C doesn't reach the helper, which may hold the only
+            // copy of a token. The helper ends soon after the program, when the IPC channel closes.
             ...{ detached: true, windowsHide: true },
           })
         } catch (error) {

@@ -4,9 +4,9 @@ import { addProfileFlag } from '../settings/profiles.ts'
 
 const SERVICE = 'mailclaim'
 
-/** Maximum milliseconds of a keychain call if no user is at a terminal: enough for a slow D-Bus. */
+/** Maximum milliseconds of a keychain call if stdin or stderr isn't a terminal: enough for a slow D-Bus. */
 const UNATTENDED_MS = 10_000
-/** Maximum milliseconds of a keychain call if a user is at the terminal and may have to unlock the keychain. */
+/** Maximum milliseconds of a keychain call if stdin and stderr are a terminal, where a user may have to unlock the keychain. */
 const ATTENDED_MS = 60_000
 
 type Failure = Extract<KeychainResult, { ok: false }>
@@ -52,7 +52,7 @@ function unavailable(message: string, remedy: string, profile: string, cause?: F
   return new CliError('store_unavailable', message, { hint, cause })
 }
 
-/** Whether an error says that this machine has no keychain, so that waiting or unlocking can't help. */
+/** Whether an error says that this machine has no keychain or no library for it, so that waiting or unlocking can't help. */
 export function isNoKeychainError(error: unknown): boolean {
   if (!(error instanceof CliError)) return false
   const { reason } = (error.cause ?? {}) as Partial<Failure>

@@ -16,7 +16,7 @@ import {
 /** Result in place of a credential: a renewal is needed. */
 interface Outdated {
   readonly kind: 'outdated'
-  /** The stored access token, which expires too soon; undefined if none is stored. */
+  /** The stored access token, which can't be used or expires too soon; undefined if none is stored. */
   readonly value: string | undefined
 }
 
@@ -40,12 +40,12 @@ export async function findCredentialWithoutRenewal(io: Io, minLifetime = 0): Pro
   if (usesSharedStore(io.settings)) {
     const { listOutcomeFiles, readCachedSession } = await import('./shared/local.ts')
     // Use a valid access token of this machine without asking etcd, so that few commands send etcd a request. This machine
-    // notices a sign-out or sign-in on another at its next renewal.
+    // notices a sign-out or sign-in on another machine only at its next renewal.
     const found = credentialOf(io, readCachedSession(files), minLifetime)
     if (found.kind === 'outdated' || listOutcomeFiles(files).length === 0) return found
     const { BEST_EFFORT_ETCD_TIMEOUT_MS, openSharedStore, syncSession } = await import('./shared/store.ts')
-    // A pending file holds an outcome that other machines wait for in etcd. Try to deliver the outcome now; if that fails,
-    // the access token is still valid.
+    // An outcome file (`pending.…`) may hold the outcome of a renewal, which other machines wait for in etcd. Try to deliver
+    // the outcome now; if that fails, the access token is still valid.
     try {
       await syncSession(openSharedStore(io, BEST_EFFORT_ETCD_TIMEOUT_MS))
     } catch {
@@ -116,7 +116,7 @@ export function findApiKeyMistake(text: string): string | undefined {
  * @throws CliError `credential_refused`, exit 4, if the value can't be a key
  */
 export function readEnvironmentApiKey({ environment }: Pick<Io, 'environment'>): Credential | undefined {
-  // Trim, because a secret read from a file by a shell may end with a line break.
+  // Trim, because a key copied from a file may end with a line break.
   const value = environment.apiKey?.trim()
   if (value === undefined) return undefined
   const mistake = findApiKeyMistake(value)

@@ -11,10 +11,10 @@ import { findNewestToken, readKeychainItem } from './secret.ts'
 import { isFresh, type ProfileFiles, profileFiles, requireSameService, type Session } from './session-file.ts'
 
 /**
- * Reason why no credential can be used. `none`: there is none. `interrupted`: the refresh token may have been sent. `ended`:
- * the session has ended, by the service or by a sign-out in etcd. `elsewhere`: the session belongs to another profile, service
- * or client. `unusable`: the session file or the key in the environment is invalid. `store_unavailable`: the keychain or etcd
- * didn't return the secret, or returned an older one.
+ * Reason why no credential can be used. `none`: there is none. `interrupted`: a renewal was interrupted, and may have sent the
+ * refresh token. `ended`: the session has ended, by the service or by a sign-out in etcd. `elsewhere`: the session belongs to
+ * another profile, service or client. `unusable`: the session file is invalid, or the key in the environment is invalid or
+ * expired. `store_unavailable`: the keychain or etcd can't be used, or every stored secret is older than the session.
  */
 type CredentialTrouble = 'none' | 'interrupted' | 'ended' | 'elsewhere' | 'unusable' | 'store_unavailable'
 
@@ -29,7 +29,7 @@ const STATES: Partial<Record<ErrorCode, CredentialTrouble>> = {
 }
 
 /**
- * `active`: the credential can be used. `needs_refresh`: the next command renews the access token. `refreshing`: another
+ * `active`: the credential can be used. `needs_refresh`: the next request renews the access token first. `refreshing`: another
  * process is renewing it, or a login is storing a new session.
  */
 export type CredentialState = 'active' | 'needs_refresh' | 'refreshing' | CredentialTrouble
@@ -37,7 +37,7 @@ export type CredentialState = 'active' | 'needs_refresh' | 'refreshing' | Creden
 /** The credential that commands would use, without its secret. */
 export interface CredentialDescription {
   readonly state: CredentialState
-  /** Source of the credential; null if none was found. */
+  /** Source of the credential; null if none could be read. */
   readonly inForce: 'MAILCLAIM_API_KEY' | 'stored API key' | 'session' | null
   readonly problem?: CliError
   readonly session?: Session

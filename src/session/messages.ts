@@ -6,7 +6,7 @@ export function signInHint(profile: string): string {
 }
 
 /**
- * Returns the error for a profile without a session.
+ * Returns the error for a profile that isn't signed in.
  *
  * @param others profiles with a session, for the hint
  * @param why a further cause, appended to the message
@@ -43,7 +43,7 @@ export function sessionOverError(profile: string, why: string | null | undefined
   return new CliError('session_over', message, { hint })
 }
 
-/** Returns the error for a new refresh token that couldn't be stored; the one before is already used. */
+/** Returns the error for a new refresh token that couldn't be stored. */
 export function tokenLostError(
   profile: string,
   why = 'something removed its file',

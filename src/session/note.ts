@@ -6,8 +6,8 @@ import { tokenLostError } from './messages.ts'
 import { decodeSession, findSession, NOTE_BYTES, type ProfileFiles, type Session } from './session-file.ts'
 
 /**
- * Returns the name of a refresh token's note file. The file says that the token may have been sent, and reserves the disk space
- * for the next session. Generation 0 reserves the space for a login.
+ * Returns the name of a refresh token's note file (`next.…`). The file is created before the token is sent, and reserves the
+ * disk space for the next session. Generation 0 reserves the space for a login.
  */
 export function tokenNoteName({ id, generation }: Pick<Session, 'id' | 'generation'>): string {
   return `next.${id}.${generation}`
@@ -16,8 +16,8 @@ export function tokenNoteName({ id, generation }: Pick<Session, 'id' | 'generati
 /**
  * Reads a note file.
  *
- * @returns the next session if the text is complete; `unsent` if the file is shorter than the space that is written and flushed
- *   before its token is sent; `incomplete` if the token may have been sent; `absent` if there is no such file
+ * @returns the next session if the text is complete; `unsent` if the file is shorter than `NOTE_BYTES`, which are written and
+ *   flushed before the token is sent; `absent` if there is no such file; otherwise `incomplete`: the token may have been sent
  */
 export function readTokenNote(
   { disk, directory }: ProfileFiles,
@@ -34,24 +34,28 @@ export function readTokenNote(
 
 /**
  * Whether the content of a note file is a complete session, which may replace `session.json`. A session without refresh token
- * is complete only if it has ended: otherwise the token may be in no store.
+ * is complete only if it has ended: otherwise its token may be in no store.
  */
 export function isCompleteSession(next: ReturnType<typeof readTokenNote> | undefined): next is Session {
   return typeof next === 'object' && (next.refreshToken !== undefined || next.ended !== undefined)
 }
 
-/** Lists the names of a profile's note files. @throws CliError `cannot_write`, exit 1, if the directory can't be read */
+/**
+ * Lists the names of a profile's note files (`next.…`).
+ *
+ * @throws CliError `cannot_write`, exit 1, if the directory can't be read
+ */
 export function listTokenNotes({ disk, directory }: ProfileFiles): string[] {
   return disk.names(directory).filter((name) => name.startsWith('next.'))
 }
 
 /**
- * Creates a note file or pending file, fills it with spaces and flushes file and directory, so that the text to come needs no
- * disk space. The creation is exclusive (O_EXCL): of several processes, one succeeds.
+ * Creates a note file (`next.…`) or an outcome file (`pending.…`), fills it with spaces and flushes file and directory, so that
+ * the text to come needs no disk space. The creation is exclusive (O_EXCL): of several processes, one succeeds.
  *
  * @param mode `retry` opens the note file that an earlier use of the token has left, instead of creating it
  * @throws CliError `session_busy`, exit 7, if the file exists or, with `retry`, is gone; `cannot_write`, exit 1, after removing
- *   a file created by this call
+ *   the file if this call created it
  */
 export function reserveFile(
   { disk, directory, profile }: ProfileFiles,
@@ -76,7 +80,7 @@ export function reserveFile(
   const reservation = {
     path,
     /**
-     * Writes a text over the reserved space and flushes the file; after an error, once more.
+     * Writes a text over the reserved space and flushes the file; tries again once after an error.
      *
      * @throws the system error of the second attempt
      */
@@ -108,12 +112,12 @@ export function reserveFile(
   }
 }
 
-/** An open note file or pending file, with disk space for the text to come. */
+/** An open note file or outcome file, with disk space for the text to come. */
 export type ReservedFile = ReturnType<typeof reserveFile>
 
 /**
- * Returns the error for a session that another process changed during a renewal. A user sees it only if the session changed in
- * every pass.
+ * Returns the error for a session that another process changed during a renewal. A renewal starts over after this error, and
+ * reports it only if the session keeps changing.
  */
 export function sessionChangedError(profile: string): CliError {
   const message = `the session of profile ${profile} keeps changing`
@@ -125,7 +129,7 @@ export function sessionChangedError(profile: string): CliError {
  * removes the note files of earlier tokens of the sign-in.
  *
  * @throws CliError `refresh_token_lost`, exit 4, if the note file is gone; `cannot_write`, exit 1, if the rename failed: the
- *   next command repeats it
+ *   note file stays
  */
 export function replaceSession(files: ProfileFiles, path: string, { id, generation }: Session): void {
   const { disk, directory, profile } = files

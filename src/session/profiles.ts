@@ -8,9 +8,7 @@ import type { Io } from '../terminal/io.ts'
 import { notSignedInError } from './messages.ts'
 import { type ProfileFiles, profilesDirectory, readSession } from './session-file.ts'
 
-/**
- * Lists the profiles that have any file except the lock, since each may hold a secret: a session, a note file, a pending file.
- */
+/** Lists the profiles that have any file except the lock, such as a session or a note file, since each may hold a secret. */
 export function listProfilesWithSecrets(context: Pick<Context, 'directories'>): string[] {
   return profilesWith(context, (name) => name !== 'lock').sort()
 }
@@ -24,7 +22,7 @@ function profilesWith(context: Pick<Context, 'directories'>, counts: (name: stri
 
 const isSession = (file: string): boolean => file === 'session.json'
 
-/** Lists the profiles that have a session, a setting or stored claims, and the default profile. */
+/** Lists the profiles that have a `session.json`, a setting or stored claims, and the default profile. */
 export function listKnownProfiles(
   context: Pick<Context, 'directories'>,
   { config }: Pick<Settings, 'config'>,
@@ -37,7 +35,11 @@ export function listKnownProfiles(
   return [...new Set([DEFAULT_PROFILE, ...withSetting, ...withSession, ...withClaims])].sort()
 }
 
-/** Refuses a profile that isn't known, since its name may be mistyped. @throws CliError `usage`, exit 2 */
+/**
+ * Refuses a profile that `listKnownProfiles` doesn't list, since its name may be mistyped.
+ *
+ * @throws CliError `usage`, exit 2
+ */
 export function requireKnownProfile(
   profile: string,
   context: Pick<Context, 'directories'>,

@@ -39,21 +39,22 @@ import {
 } from './session-file.ts'
 
 /**
- * One pass of a renewal: one run of steps 2 to 6 of docs/token-safety.md. A renewal repeats passes while another one can help.
+ * One pass of a renewal: one run of steps 2 to 6 of docs/token-safety.md or, with etcd, of docs/fleet.md. A renewal repeats
+ * passes until one returns an access token or fails.
  */
 export interface RenewalPass {
   readonly io: Io
   readonly options: RenewOptions
   /**
-   * Defers Ctrl-C to the end of the pass, so that no response is lost. Called before the first trace of the pass: the note
-   * file on this machine, or the marker in etcd.
+   * Defers Ctrl-C to the end of the pass, so that no response is lost. Called before the pass creates the note file on this
+   * machine, or the marker in etcd.
    *
    * @throws the abort reason if Ctrl-C was pressed before
    */
   commit(): void
 }
 
-/** Result of one pass over the steps of a renewal. */
+/** Result of one pass of a renewal; a pass that fails throws instead. */
 export type RenewalPassResult =
   | { readonly kind: 'done'; readonly token: AccessToken }
   /**
@@ -61,36 +62,36 @@ export type RenewalPassResult =
    * The next pass reads the session again.
    */
   | { readonly kind: 'changed' }
-  /** Another machine is renewing the session in etcd: read etcd again. The number of these passes has no limit. */
+  /** Another process's marker is with the session in etcd: read etcd again. The number of these passes has no limit. */
   | { readonly kind: 'waited' }
   /** The refresh token is unused, and a pass after a delay may succeed. */
   | { readonly kind: 'retry'; readonly error: CliError }
 
-/** Milliseconds for which a temporary failure, such as status 429 or an unreachable service, is retried. */
+/** Milliseconds from the start of a renewal, within which a temporary failure, such as an unreachable service, is retried. */
 const RETRY_LIMIT_MS = 30_000
-/** Milliseconds that storing a new session may take, keychain included; part of the timeout of the lock. */
+/** Milliseconds for storing a new session, keychain included, in the timeout of the lock. */
 const STORE_LIMIT_MS = 15_000
-/** Maximum number of requests of a renewal to a service that can't be reached. */
+/** Number of attempts after which a renewal no longer retries if the service can't be reached. */
 const MAX_CONNECT_TRIES = 3
-/** Number of passes with a changed session after which a renewal gives up with `session_busy`. */
+/** Number of passes with the result `changed` after which a renewal gives up with `session_busy`. */
 const MAX_CHANGES = 10
 
 /**
- * Renews the access token of a session that is stored on this machine: steps 2 to 6 of docs/token-safety.md. The caller has
- * done step 1: there is no valid access token, or the caller wants a new one.
+ * Renews the access token of a session that is stored on this machine: steps 2 to 6 of docs/token-safety.md. Step 1 is the
+ * caller's: call this if there is no valid access token, or to get a new one.
  *
- * @returns the new access token, or one that another process stored while this one waited for the lock
+ * @returns the new access token, or one that another process has stored
  * @throws CliError `not_signed_in`, `refresh_interrupted`, `refresh_token_lost`, `session_over`, `session_elsewhere`,
  *   `store_unavailable` or `file_unusable`, exit 4; `usage`, exit 2, for an API key or an unknown profile; `session_busy`, exit
- *   7; `cannot_write`, exit 1; the service's refusal, exit 6 or 7
+ *   7; `cannot_write`, exit 1; an error of the service or the connection, exit 3, 4, 6 or 7
  */
 export async function renewLocalSession(
   io: Io,
   options: RenewOptions,
   files: ProfileFiles = profileFiles(io, io.settings.profile.value),
 ): Promise<AccessToken> {
-  // Check for a session before locking: a profile without one has no directory, so creating the lock file would fail and hide
-  // that nobody is signed in.
+  // Check for a session before locking: a profile that was never signed in has no directory, so creating the lock file would
+  // fail and hide that nobody is signed in.
   readSessionOrThrow(io, files)
   const meanwhile = () => findReusableToken(findSession(files), io, options)
   return withLock(files.lock, io, { ...sessionLockOptions(io, files), meanwhile }, () =>
@@ -118,20 +119,19 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
   const reading = await readKeychainItem(io, files, session)
   const { item, failure } = reading
   const isAhead = item !== undefined && (item.id !== id || item.generation > session.generation)
-  const ahead = isAhead ? await recoverNext(pass, files, item, 'its secret is in the keychain') : undefined
+  const ahead = isAhead ? await recoverNext(pass, files, item, 'keychain') : undefined
   if (ahead !== undefined) return ahead
 
-  // Step 3: choose the newest refresh token. If a note file says that the token may have been sent, only
+  // Step 3: choose the newest refresh token. If its note file says that the token may have been sent, only
   // `--retry-interrupted` sends it again.
   const { value, generation, interruption } = findNewestToken(files, session, reading)
   if (interruption !== undefined && !options.retryInterrupted) throw interruption
   const name = tokenNoteName({ id, generation })
-  // A note file shorter than its reserved space proves that its token wasn't sent, so a retry replaces the file. Without
-  // `--retry-interrupted`, this line isn't reached: another process may be about to send the token, if the lock file was
-  // deleted.
+  // A note file shorter than its reserved space proves that its token wasn't sent, so `--retry-interrupted` replaces the file.
+  // No other renewal does: if the lock file was deleted, another process may be about to send the token.
   const isUnsent = interruption !== undefined && readTokenNote(files, name) === 'unsent'
   if (isUnsent) removeFileDurably(join(files.directory, name), files.disk)
-  const isNoted = interruption !== undefined && !isUnsent
+  const mayBeSentBefore = interruption !== undefined && !isUnsent
   // Whether `session.json` still has the text read in step 2. Generations can't tell: those of two sign-ins are unrelated.
   const isUnchanged = () => {
     try {
@@ -144,20 +144,21 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
   // Steps 4 and 5: connect, create the note file, check that `session.json` is unchanged, and send the refresh token.
   const sent = await reserveFileAndSendToken(pass, session, value, () => {
     pass.commit()
-    const made = reserveFile(files, name, isNoted ? 'retry' : 'new')
+    const made = reserveFile(files, name, mayBeSentBefore ? 'retry' : 'new')
     if (isUnchanged()) return made
     discardNote(files, made)
     throw sessionChangedError(profile)
   })
   try {
-    // Step 6: act on what the response proves. After an unknown outcome, the note file stays, so that no process sends the
-    // token again.
+    // Step 6: act on what the response proves. After an unknown outcome, the note file stays, so that only
+    // `--retry-interrupted` sends the token again.
     if (sent.kind === 'unknown') throw refreshInterruptedError(profile, sent.why)
     if (sent.kind === 'unused') {
       if (sent.reserved === undefined) return finishPassWithUnusedToken(sent)
       discardNote(files, sent.reserved, sent.error)
-      // The service refused the token now, but may have accepted it the first time: the outcome stays unknown.
-      if (isNoted) throw refreshInterruptedError(profile, sent.error.message)
+      // If the token may have been sent before, the service may have accepted it then: the outcome stays unknown, although the
+      // service refused the token now.
+      if (mayBeSentBefore) throw refreshInterruptedError(profile, sent.error.message)
       return finishPassWithUnusedToken(sent)
     }
     const note = sent.reserved
@@ -174,7 +175,8 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
       if (current.generation > generation) return { kind: 'changed' }
     }
     if (sent.kind === 'over') {
-      // Ignore a failure to store the end of the session: then the note file stays, and no process sends the token again.
+      // Ignore a failure to store the end of the session: then the note file stays, and keeps renewals from sending the token
+      // again.
       catchError(() => {
         note.fill(encodeSession(next))
         replaceSession(files, note.path, next)
@@ -182,8 +184,8 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
       throw sessionOverError(profile, sent.description)
     }
     if (current === 'directory_gone') {
-      // The profile's directory was moved or unmounted. Write the next session through the open descriptor of the note
-      // file: when the directory is back, the next command stores the session.
+      // The profile's directory was moved or unmounted. Write the next session through the open descriptor of the note file:
+      // when the directory is back, the next renewal stores the session.
       catchError(() => note.fill(encodeSession({ ...next, refreshToken: sent.refreshToken })))
       const message = `the directory ${files.directory} is gone, and the new refresh token of profile ${profile} with it`
       const hint = `move it back if it was moved; else ${signInHint(profile)}`
@@ -203,8 +205,8 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
       const left = readTokenNote(files, name)
       const isOnDisk = isCompleteSession(left) || (error.code === 'cannot_write' && left !== 'absent')
       if (!isOnDisk && (options.always || sent.access === undefined)) throw error
-      // Only warn: if `isOnDisk`, the next command stores the session from the note file; otherwise the refresh token is
-      // lost, but this command can use the new access token.
+      // Only warn: if `isOnDisk`, the next renewal stores the session from the note file; otherwise the refresh token is lost,
+      // but this command can use the new access token.
       const problem = cannotWriteError(files.session, error.cause).message
       await io.warn(isOnDisk ? problem : `${error.message}; ${error.hint}`)
     }
@@ -215,8 +217,8 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
 }
 
 /**
- * Returns the options for locking a session. The timeout covers a whole renewal by another process: the request, its retries,
- * and the write.
+ * Returns the options for locking a session. The timeout allows for a whole renewal by another process: the request, its
+ * retries, and the write.
  */
 export function sessionLockOptions(io: Io, { disk }: ProfileFiles) {
   return {
@@ -230,7 +232,7 @@ export function sessionLockOptions(io: Io, { disk }: ProfileFiles) {
  * Stores the next session if an earlier process (a renewal or a login) wrote it completely into its note file but didn't rename
  * the file.
  *
- * @param known set if the keychain holds the session's secret, so that the note file needs no refresh token
+ * @param tokenIn `keychain` if it holds the next session's refresh token or API key, so that the note file needs none
  * @returns `changed` after storing the session; `done` if storing failed but its access token can be used; undefined if there
  *   is no such note file
  * @throws CliError `cannot_write`, exit 1
@@ -239,12 +241,12 @@ async function recoverNext(
   { io, options }: RenewalPass,
   files: ProfileFiles,
   { id, generation }: Pick<Session, 'id' | 'generation'>,
-  known?: 'its secret is in the keychain',
+  tokenIn?: 'keychain',
 ): Promise<RenewalPassResult | undefined> {
   const name = tokenNoteName({ id, generation: generation - 1 })
   const next = readTokenNote(files, name)
   if (typeof next === 'string' || next.id !== id || next.generation !== generation) return undefined
-  if (known === undefined && !isCompleteSession(next)) return undefined
+  if (tokenIn === undefined && !isCompleteSession(next)) return undefined
   try {
     storeSessionFromNote(files, name, next)
     return { kind: 'changed' }
@@ -259,23 +261,24 @@ async function recoverNext(
 /**
  * Removes the note file of an unused token, if this process created the file.
  *
- * @param refusal why the service refused the token; undefined if nothing was sent
+ * @param failure error of the request; undefined if `session.json` had changed, so that nothing was sent
  * @throws CliError `cannot_write`, exit 1, if the file can't be removed
  */
-function discardNote({ profile }: ProfileFiles, note: ReservedFile, refusal?: CliError): void {
+function discardNote({ profile }: ProfileFiles, note: ReservedFile, failure?: CliError): void {
   const cause = note.discard()
   if (cause === undefined) return
-  const what = refusal === undefined ? 'nothing was sent' : `the token is unused (${refusal.message})`
+  const what = failure === undefined ? 'nothing was sent' : `the token is unused (${failure.message})`
   const retry = addProfileFlag('mailclaim auth refresh --retry-interrupted', profile)
   const hint = `once that file can be removed, this is safe: ${retry}`
   throw new CliError('cannot_write', `${what}, but ${cause.message}`, { hint, cause })
 }
 
 /**
- * Rereads the session before the response is stored: a sign-in or sign-out may have changed it, if the lock file was deleted.
+ * Rereads the session before the response is stored: a sign-in or sign-out may have changed it, if the lock file was deleted,
+ * or locking failed.
  *
- * @returns the session; that of the first read if the file can't be read; `directory_gone` if even the lock file is gone, so
- *   that the directory was moved or unmounted; undefined after a sign-out, which leaves the lock file, or if the file is
+ * @returns the session; that of the first read if the file can't be read; `directory_gone` if the directory is missing or
+ *   empty, as after it was moved or unmounted; undefined after a sign-out, which leaves the lock file, or if the file is
  *   another profile's
  */
 function rereadSession(files: ProfileFiles, was: Session): Session | 'directory_gone' | undefined {
@@ -292,8 +295,8 @@ function rereadSession(files: ProfileFiles, was: Session): Session | 'directory_
  * Repeats passes until one returns an access token or throws. Ctrl-C ends a pass at once before its `commit`, and at the end of
  * the pass after.
  *
- * @throws CliError the error of a pass; `session_busy`, exit 7, if the session changed in every pass; the last refusal if its
- *   retries are used up
+ * @throws CliError the error of a pass; `session_busy`, exit 7, if the session kept changing; the error of the last try if no
+ *   retry is left
  */
 export async function repeatPassesUntilRenewed(
   io: Io,
@@ -335,9 +338,10 @@ type Settled = Success | Extract<RefreshOutcome, { kind: 'over' }>
  * Performs steps 4 and 5: connects to the service, reserves a file for the new tokens, sends the refresh token in one request,
  * and waits for the response.
  *
- * @param reserve creates the note file or pending file, synchronously between the connection and the first byte; if `reserve`
+ * @param reserve creates the note file or outcome file, synchronously between the connection and the first byte; if `reserve`
  *   throws, nothing is sent
- * @returns the outcome, also for a failure of the network or the service, with the reserved file: undefined if nothing was sent
+ * @returns the outcome, also for a failure of the network or the service, with the reserved file: undefined if `reserve` wasn't
+ *   called or threw
  */
 export async function reserveFileAndSendToken(
   { io, options }: RenewalPass,
@@ -386,7 +390,7 @@ export function buildNextSession(session: Session, outcome: Settled, { io, optio
 }
 
 /**
- * Returns the access token of a response whose refresh token is stored, as the result `done`.
+ * Returns the access token of a successful response as the result `done`.
  *
  * @throws CliError `unexpected_answer`, exit 7, if the response has no usable access token
  */

@@ -25,7 +25,8 @@ const WAITING = 'Waiting for the keychain …'
  */
 export function keychainAccount({ profile, directory }: ProfileFiles): string {
   let state = dirname(dirname(directory))
-  // Hash the unresolved path if the state directory doesn't exist: then no item was stored for it.
+  // Without a state directory, hash the path as given. If the directory was removed after a login, this finds its item only if
+  // the path has no symbolic links.
   catchError(() => {
     state = realpathSync(state)
   })
@@ -38,7 +39,7 @@ interface ItemReply {
    * keychain does.
    */
   readonly item?: KeychainItem | undefined
-  /** Error of the keychain; harmless if the secret is in `session.json`. */
+  /** Error of the keychain call; undefined if the call succeeded or wasn't made. */
   readonly failure?: CliError
 }
 
@@ -61,19 +62,19 @@ export async function readKeychainItem(io: Io, files: ProfileFiles, { store }: S
 /**
  * Chooses the newest refresh token of a session, or its API key.
  *
- * @returns the token; `interruption`: why a plain renewal must not send it, since its note file says that it may have been
- *   sent, or a renewal was cut off before sending
- * @throws CliError `store_unavailable`, exit 4, if the keychain may hold a newer token but returned none; `refresh_token_lost`,
- *   exit 4, if every stored token is older than the session or of another sign-in
+ * @returns the token; `interruption`: why only `--retry-interrupted` may send it, since the token may have been sent, or a
+ *   renewal was cut off before sending it
+ * @throws CliError `store_unavailable`, exit 4, if the keychain returned no item but may hold the newest token;
+ *   `refresh_token_lost`, exit 4, if every stored token is older than the session or of another sign-in
  */
 export function findNewestToken(files: ProfileFiles, session: Session, { item, failure }: ItemReply) {
   const { profile } = files
   const token = newerToken(session, item)
   const next = token && readTokenNote(files, tokenNoteName(token))
-  const isNoted = next !== 'absent' && !isCompleteSession(next)
-  if (session.store === 'keychain' && item === undefined && isNoted) throw failure ?? noItemError(profile)
+  const hasNote = next !== 'absent' && !isCompleteSession(next)
+  if (session.store === 'keychain' && item === undefined && hasNote) throw failure ?? noItemError(profile)
   let interruption: CliError | undefined
-  if (isNoted) interruption = next === 'unsent' ? unsentTokenError(profile) : refreshInterruptedError(profile)
+  if (hasNote) interruption = next === 'unsent' ? unsentTokenError(profile) : refreshInterruptedError(profile)
   if (token !== undefined) return { ...token, interruption }
   // Don't send an older token: the service would treat the reuse as theft and revoke the grant. A login that is about to
   // write `session.json` after the keychain looks the same, so the hint mentions it.
@@ -133,8 +134,9 @@ export async function deleteKeychainItem(io: Io, files: ProfileFiles, isExpected
  * the keychain, then renames the note file, so that a process that finds a new item also finds its session. If the keychain
  * refuses or hangs, the secret goes into the note file as well, with a warning.
  *
- * @param refusal error of the keychain read in step 2: then writing would fail too
- * @throws CliError `refresh_token_lost`, exit 4; `cannot_write`, exit 1, if the rename failed: the next command repeats it
+ * @param refusal error of reading the keychain in step 2: then the secret goes into the note file without another attempt
+ * @throws CliError `refresh_token_lost`, exit 4; `cannot_write`, exit 1, if the rename failed, or a login couldn't write its
+ *   note file
  */
 export async function storeSession(
   io: Io,

@@ -10,20 +10,20 @@ import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
 import { serviceMismatchError, signInHint } from './messages.ts'
 
-/** One sign-in of a profile, as stored in `session.json` and in etcd. */
+/** One sign-in of a profile, as stored in `session.json` or in etcd. */
 export interface Session {
   /**
-   * `session`: OAuth tokens, which are renewed. `api_key`: a key from `login --with-api-key`, kept in `refreshToken` and
-   * never renewed.
+   * `session`: OAuth tokens, which are renewed. `api_key`: a key from `login --with-api-key`, stored in place of the refresh
+   * token and never renewed.
    */
   readonly kind: 'session' | 'api_key'
   readonly profile: string
   /** Random id of the sign-in, 12 hex digits; kept by renewals. */
   readonly id: string
-  /** Number of the current refresh token within the sign-in, from 1; each renewal adds 1. */
+  /** Number of the current refresh token within the sign-in, counted from 1. */
   readonly generation: number
   readonly store: StoreKind
-  /** Base URL of the service that issued the tokens; null for an API key stored without a base URL. */
+  /** Base URL of the service to which the session belongs; null for an API key stored without a base URL. */
   readonly service: string | null
   readonly client: string | null
   /** Scope of the grant; null if neither the request nor the response named one. */
@@ -40,28 +40,31 @@ export interface Session {
   readonly refreshToken?: string
   readonly access?: AccessToken
   /**
-   * Set at the end of the session, by `invalid_grant` or a sign-out in etcd: wall-clock milliseconds, and the reason; null if
-   * the service gave none.
+   * Set once the session has ended, by `invalid_grant` or by a sign-out in etcd: wall-clock milliseconds, and the reason (null
+   * if the service gave none).
    */
   readonly ended?: { readonly at: number; readonly why: string | null }
 }
 
 const FORMAT = 1
 /**
- * Number of bytes reserved on the disk for the next session before a refresh token is sent: otherwise a full disk could lose
- * the new token.
+ * Size in bytes of a note file, reserved on the disk for the next session before a refresh token is sent: otherwise a full disk
+ * could lose the new token.
  */
 export const NOTE_BYTES = 16 * 1024
-/** Seconds for which a stored access token must still be valid to be used: it could otherwise expire on its way. */
+/**
+ * Seconds for which a stored access token must still be valid to be used, or a quarter of its lifetime if that is less: it
+ * could otherwise expire on its way.
+ */
 const MARGIN_SECONDS = 60
 
-/** Returns the directory with a subdirectory for each profile that was ever signed in. */
+/** Returns the directory with a subdirectory for the session files of each profile. */
 export function profilesDirectory(context: Pick<Context, 'directories'>): string {
   return join(context.directories.state, 'profiles')
 }
 
 /**
- * Returns the paths of a profile's session, and the disk they are on.
+ * Returns the paths of a profile's session files, and the disk they are on.
  *
  * @throws CliError `usage`, exit 2, if the name can't be a directory name
  */
@@ -71,10 +74,14 @@ export function profileFiles(context: Pick<Context, 'directories'>, profile: str
     profile,
     directory,
     session: join(directory, 'session.json'),
-    /** Lock file; a renewal, sign-in or sign-out holds its kernel lock from reading the session to storing the next. */
+    /** Lock file; a process holds its kernel lock while it renews, stores or removes the session in `session.json`. */
     lock: join(directory, 'lock'),
     disk: realDisk,
-    /** Creates the profile's directory with mode 0700. @throws CliError `cannot_write`, exit 1 */
+    /**
+     * Creates the profile's directory, or sets an existing one to mode 0700.
+     *
+     * @throws CliError `cannot_write`, exit 1
+     */
     async prepare() {
       await ensurePrivateDirectory(context.directories.state, 'leave')
       await ensurePrivateDirectory(profilesDirectory(context))
@@ -85,7 +92,7 @@ export function profileFiles(context: Pick<Context, 'directories'>, profile: str
 
 export type ProfileFiles = ReturnType<typeof profileFiles>
 
-/** Returns the store that holds the secret: the chosen one, or the file if the keychain refused the last secret. */
+/** Returns the store that holds the secret: the chosen one, or the file if storing the last secret in the keychain failed. */
 export function findSecretStore({ store, refreshToken }: Session): StoreKind {
   return store === 'keychain' && refreshToken !== undefined ? 'file' : store
 }
@@ -95,7 +102,7 @@ export function findSecretStore({ store, refreshToken }: Session): StoreKind {
  * lifetime.
  *
  * @param now wall-clock milliseconds
- * @param minLifetime seconds required instead, if more; capped at what a new token of this lifetime can fulfill
+ * @param minLifetime seconds required instead, if more; capped at the lifetime less that minute or quarter
  */
 export function isFresh(token: AccessToken | undefined, now: number, minLifetime = 0): boolean {
   if (token === undefined) return false
@@ -128,7 +135,9 @@ export interface RenewOptions {
   readonly always?: boolean
   /** Access token that must not be returned: it expires soon, or the service rejected it with 401. */
   readonly outdated?: string | undefined
-  /** Seconds for which the access token must be valid, if more than a minute; capped by the lifetime that the service grants. */
+  /**
+   * Seconds for which a stored access token must be valid to be used, if more than a minute; capped below the token's lifetime.
+   */
   readonly minLifetime?: number
   /** Scope for a narrowed access token (RFC 6749 section 6), which the session doesn't store. */
   readonly scope?: string | undefined
@@ -168,7 +177,7 @@ export function encodeSession(session: Session): string {
 
 /**
  * Returns the 32-bit FNV-1a hash (draft-eastlake-fnv) of a text in hex digits, which detects torn writes but no forgery.
- * Written by hand, because every command reads a session, and loading `node:crypto` would take a third of a bare start.
+ * Written by hand, because most commands read a session, and loading `node:crypto` would take a third of a bare start.
  */
 function checksumOf(text: string): string {
   let hash = 0x811c9dc5

@@ -20,16 +20,16 @@ export interface LoginResult extends Pick<Session, 'kind' | 'service' | 'client'
 }
 
 /**
- * Lock option for work that sends no refresh token, such as a sign-out: on a system without file locks, the work runs unlocked.
+ * Lock option for work that sends no refresh token, such as a sign-out: if the file can't be locked, the work runs unlocked.
  */
 const WITHOUT_LOCKS = { withoutLocks: 'continue' } as const
 
-/** Functions that finish a login after its store was tested and its disk space reserved. */
+/** Functions that complete or abandon a login, after its store was tested. */
 export type PreparedSignIn = Awaited<ReturnType<typeof prepareSignIn>>
 
 /**
- * Tests a store on this machine before the browser opens: the directory can be written, the lock works, and the keychain keeps
- * a test item. Then reserves the disk space of the session. Holds the lock only for the test, not while the browser is open.
+ * Tests a store on this machine before a login: the directory can be written, the lock works, and the keychain keeps a test
+ * item. Then reserves the disk space of the session. Doesn't hold the lock while the browser is open.
  *
  * @param kind `api_key` also works without file locks, because a key is never renewed
  * @throws CliError exit 1 or 4; `session_busy`, exit 7
@@ -84,7 +84,7 @@ export async function prepareSignIn(
           reservation = undefined
           const before = findSession(files)
           await storeSession(io, files, taken, session, secret).finally(taken.close)
-          // Ignore a failure to remove the note files of former sign-ins: they are harmless, and the next login or
+          // Ignore a failure to remove the note files (`next.…`) of former sign-ins: they are harmless, and the next login or
           // logout removes them.
           catchError(() => removeNotes(files, basename(taken.path)))
           if (before?.store !== 'keychain' || store === 'keychain') return
@@ -119,15 +119,15 @@ export interface SignOutResult {
   readonly profile: string
   /** Whether there was a session, even an unusable one. */
   readonly wasSignedIn: boolean
-  /** The removed session; undefined if there was none, or its file was unusable. */
+  /** The session before the sign-out; undefined if there was none, or its file was unusable. */
   readonly session: Session | undefined
-  /** Why the keychain may still hold the secret; undefined if it holds none. */
+  /** Why the keychain may still hold the secret; undefined if it was deleted, or none was expected. */
   readonly problem: CliError | undefined
 }
 
 /**
- * Signs a profile out: removes its session and every copy of its secrets from this machine. Doesn't revoke the grant at the
- * service.
+ * Signs a profile out on this machine: removes `session.json`, the note files and the keychain item. Doesn't revoke the grant
+ * at the service.
  *
  * @returns with `problem` if the keychain item may be left
  * @throws CliError `session_busy`, exit 7; `cannot_write`, exit 1

@@ -15,7 +15,7 @@ import { cannotWriteError, catchError, errnoCode, hintFor, IS_POSIX, reasonOf } 
 import { readOwnFile } from './json-file.ts'
 import { listDirectory } from './private-directory.ts'
 
-// Windows lacks O_NOFOLLOW, so links are followed there: creating one takes permissions that other users don't have.
+// Windows lacks O_NOFOLLOW. Following links is safe there, because creating one takes permissions that other users don't have.
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0
 /**
  * Error codes of file systems that can't flush a directory. They are ignored, so such a file system may lose a rename at a
@@ -26,9 +26,9 @@ const NO_DIRECTORY_SYNC: readonly (string | undefined)[] = ['EINVAL', 'ENOTSUP',
 const MAX_RENAME_RETRIES = 20
 
 /**
- * File operations of a session, one system call each, so that tests can cut the power between any two. Synchronous except
- * `lock`, because the note file is created between connection and first byte, where nothing can be awaited. An operation throws
- * the system's error unless its comment says otherwise.
+ * File operations of a session. Tests replace them, to fail or to cut the power at any of them. Synchronous except `lock`,
+ * because the note file is created between connection and first byte, where nothing can be awaited. An operation throws the
+ * system's error unless its comment says otherwise.
  */
 export const realDisk = {
   /** Reads a file; undefined if there is none. @throws CliError `file_unusable`, exit 4 */
@@ -67,7 +67,7 @@ export const realDisk = {
   },
   remove: (path: string): void => unlinkSync(path),
   names: listDirectory,
-  /** Flushes a directory: otherwise a power loss may undo creating, renaming or removing a file. */
+  /** Flushes a directory (not on Windows): otherwise a power loss may undo creating, renaming or removing a file. */
   syncDirectory(path: string): void {
     if (!IS_POSIX) return
     const directory = openSync(path, constants.O_RDONLY)
@@ -104,8 +104,8 @@ export const realDisk = {
 export type SessionDisk = typeof realDisk
 
 /**
- * Sets mode 0600, since an unusual umask removes permissions of the owner, and the next command couldn't open the file. Ignores
- * the error of a file system without permissions.
+ * Sets mode 0600, since an unusual umask may have removed permissions of the owner, so that the next command couldn't open the
+ * file. Ignores the error of a file system without permissions.
  */
 function allowOwner(fd: number): void {
   if (IS_POSIX) catchError(() => fchmodSync(fd, 0o600))
@@ -138,7 +138,7 @@ export function writeFileDurably(path: string, text: string, disk: SessionDisk =
 }
 
 /**
- * Removes a file and flushes its directory, so that a power loss doesn't bring the file back.
+ * Removes a file, and tries to flush its directory, so that a power loss doesn't bring the file back.
  *
  * @returns whether there was a file
  * @throws CliError `cannot_write`, exit 1, if the file is still there
@@ -153,7 +153,7 @@ export function removeFileDurably(path: string, disk: SessionDisk = realDisk): b
       cause: error,
     })
   }
-  // Ignore a failed flush: if a power loss brings the file back, the next command removes it again.
+  // Ignore a failed flush, because the file is already removed.
   catchError(() => disk.syncDirectory(dirname(path)))
   return true
 }

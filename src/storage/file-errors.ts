@@ -44,7 +44,7 @@ export function rootOwnerHint(path: string): string | undefined {
   catchError(() => {
     owners = [path, parent].map((at) => statSync(at, { throwIfNoEntry: false })?.uid)
   })
-  // Not for root itself, who can write everywhere.
+  // No hint for root itself, who can write everywhere.
   if (owners[0] === 0 && owners[1] !== 0 && owners[1] === process.getuid?.())
     return `root owns it, as after sudo: sudo chown -R "$(id -u)" '${path}'`
   return parent === path ? undefined : rootOwnerHint(parent)
@@ -66,14 +66,14 @@ export function reasonOf(error: unknown): string {
   return /^E[A-Z0-9]+: (?<words>[^,]+)/.exec(message)?.groups?.['words'] ?? errnoCode(error) ?? message
 }
 
-/** Returns the code of a system error, such as `ENOENT`; undefined for other errors. */
+/** Returns the `code` of an error, such as `ENOENT`; undefined for an error without one. */
 export function errnoCode(error: unknown): string | undefined {
   if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return undefined
   return unnamed(error)?.split(':')[0] ?? error.code
 }
 
 /**
- * Runs work that may fail without consequence, such as removing a temporary file. Never throws.
+ * Runs work, and returns its error instead of throwing.
  *
  * @returns the error; undefined after success
  */

@@ -9,7 +9,7 @@ type FileCode = Extract<ErrorCode, 'cannot_read' | 'file_unusable'>
 const MAX_FILE_BYTES = 4 * 1024 * 1024
 
 /**
- * Reads a file of this program; undefined if there is none. Synchronous, because every command reads two small files, and
+ * Reads a file of this program; undefined if there is none. Synchronous, because most commands read two small files, and
  * loading `node:fs/promises` would take longer.
  *
  * @param code error code for an unusable file; `file_unusable` for a file of a session
@@ -24,7 +24,7 @@ export function readOwnFile(path: string, code: FileCode = 'cannot_read'): strin
     file = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0))
     const found = fstatSync(file)
     if (!found.isFile()) throw refuse('it is not a file')
-    // Accept settings of root, which a system's administrator may manage. A session's file must belong to this user.
+    // Accept a file of root unless it is a session's: a system's administrator may manage the settings.
     if (IS_POSIX && found.uid !== ownUserId() && (found.uid !== 0 || code !== 'cannot_read')) {
       const hint = rootOwnerHint(path) ?? 'run this command as that user (without sudo)'
       throw refuse(`it belongs to ${found.uid === 0 ? 'root' : 'another user'}`, { hint })

@@ -16,21 +16,21 @@ export interface LockOptions<T> {
   readonly onWait?: () => Promise<void>
   /** Creates the error for a lock that is still held at the timeout; `session_busy` by default. */
   readonly busy?: () => CliError
-  /** `continue` runs the work unlocked on a system without file locks, for work that sends no refresh token. */
+  /** `continue` runs the work unlocked if the file can't be locked, for work that sends no refresh token. */
   readonly withoutLocks?: 'continue'
   readonly disk?: SessionDisk
 }
 
-/** Delays in milliseconds between attempts to lock; short, because an attempt is one system call. */
+/** Delays in milliseconds between attempts to lock; short, because an attempt is cheap. */
 const PAUSES = { first: 20, max: 250, factor: 1.5, jitter: 0.5 } as const
 
 /**
- * Runs work while this process holds the kernel lock of a file. Waits for another holder, but never takes the lock from it:
- * only the kernel knows whether the holder is alive. Safety doesn't depend on the lock: even without it, the exclusive creation
- * of the note file lets only one process send a refresh token.
+ * Runs work while this process holds the kernel lock of a file, which is created if necessary. Waits for another holder, but
+ * never takes the lock from it: only the kernel knows whether the holder is alive. The safety of a session doesn't depend on
+ * the lock: even without it, the exclusive creation of the note file lets only one process send a refresh token.
  *
- * @throws CliError `store_unavailable`, exit 4, on a system without file locks; `session_busy`, exit 7, after the timeout; the
- *   abort reason if interrupted while waiting
+ * @throws CliError `store_unavailable`, exit 4, if the file can't be locked; `session_busy`, exit 7, or the error of `busy`,
+ *   after the timeout; the abort reason if interrupted while waiting
  */
 export async function withLock<T>(
   path: string,

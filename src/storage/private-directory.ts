@@ -6,7 +6,7 @@ import { errnoCode, hintFor, IS_POSIX, reasonOf, rootOwnerHint } from './file-er
 
 /**
  * Ensures that a directory exists, belongs to this user with mode 0700, whatever the umask, and isn't a link made by another
- * user. Creates missing parents with mode 0700, but leaves existing ones alone.
+ * user than root. Creates missing parents with mode 0700, but leaves existing ones alone.
  *
  * @param existing `leave` for a directory that the user may have named, such as a home directory or `/tmp`: if it exists, its
  *   mode stays, and root may own it

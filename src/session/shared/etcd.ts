@@ -24,7 +24,7 @@ type Json = Record<string, unknown>
 
 /** Maximum milliseconds of a read, over all members and rounds. */
 const READ_LIMIT_MS = 12_000
-/** Maximum milliseconds for a member's first request; each later round over the members allows that much more. */
+/** Maximum milliseconds for a request in the first round over the members; each later round allows that much more. */
 const FIRST_TRY_MS = 2000
 /**
  * Milliseconds to wait after the first round over the members, before jitter, since they may be electing a leader; the second
@@ -80,7 +80,7 @@ export function createEtcdClient(
       const step = user !== undefined && token === undefined ? LOGIN : path
       try {
         const { status, body } = await post(member, step, step === LOGIN ? { ...user } : request, limit)
-        // Accept only a body with a revision in its header, as every response of etcd has: a proxy may answer 200 as
+        // Accept only a body with a revision in its header, as every successful response of etcd has: a proxy may answer 200 as
         // well.
         if (status === 200 && (body['header'] as Json | undefined)?.['revision'] !== undefined) {
           if (step === path) return body

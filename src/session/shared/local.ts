@@ -40,8 +40,8 @@ export function removeCachedSession(files: ProfileFiles): void {
 }
 
 /**
- * One machine's attempt to renew a session in etcd. Identified by the refresh token (sign-in and generation) and the random id
- * of the marker (`writer`).
+ * One machine's attempt to renew a session in etcd. Identified by the refresh token (sign-in `id` and `generation`) and by
+ * `writer`, the random id of the attempt's marker in etcd (`RenewalMarker`).
  */
 export interface RenewalAttempt {
   readonly id: string
@@ -49,13 +49,13 @@ export interface RenewalAttempt {
   readonly writer: string
 }
 
-/** Returns the name of an attempt's pending file, which holds the outcome until etcd confirms it. */
+/** Returns the name of an attempt's outcome file (`pending.…`), which holds the outcome until etcd confirms it. */
 export function outcomeFileName({ id, generation, writer }: RenewalAttempt): string {
   return `pending.${id}.${generation}.${writer}`
 }
 
 /**
- * Lists a profile's pending files, whose outcomes etcd hasn't confirmed.
+ * Lists a profile's outcome files (`pending.…`), whose outcomes etcd may not have confirmed.
  *
  * @throws CliError `cannot_write`, exit 1, if the directory can't be read
  */
@@ -68,7 +68,7 @@ export function listOutcomeFiles({ disk, directory }: ProfileFiles): (RenewalAtt
   })
 }
 
-/** Removes the cached session and the pending files of a profile. Never throws. */
+/** Removes the cached session and the outcome files of a profile. Never throws. */
 export function removeLocalCopies(files: ProfileFiles): void {
   removeCachedSession(files)
   // Ignore a directory that can't be listed: the next command that lists it reports the error.

@@ -27,7 +27,7 @@ import {
 } from './store.ts'
 import { type RenewalMarker, type SharedSession, sealSession } from './value.ts'
 
-/** Milliseconds for which this process must see another machine's marker unchanged before it declares the outcome unknown. */
+/** Milliseconds for which this process must see another process's marker in etcd before it declares the outcome unknown. */
 const FOREIGN_MARKER_LIMIT_MS = 60_000
 /**
  * Milliseconds that the compare-and-swap of a marker may take; also the time from its start after which the token is no longer
@@ -35,21 +35,21 @@ const FOREIGN_MARKER_LIMIT_MS = 60_000
  */
 const MARKER_LIMIT_MS = 15_000
 /**
- * Milliseconds to wait for the service's response, whatever `--http-timeout` says, because the other machines' 60 seconds rely
- * on this limit.
+ * Milliseconds to wait for the service's response, whatever `--http-timeout` says, because other machines declare the outcome
+ * unknown after 60 seconds.
  */
 const ANSWER_LIMIT_MS = 30_000
 /**
- * Milliseconds, from the start of a marker's compare-and-swap, within which its outcome must be in etcd: less than the other
- * machines wait.
+ * Milliseconds, from the start of a marker's compare-and-swap, for delivering the outcome to etcd: less than other machines
+ * wait.
  */
 const DELIVERY_LIMIT_MS = 50_000
-/** Number of bytes reserved for a pending file, whose text is a sealed session and so longer than `session.json`. */
+/** Size in bytes of an outcome file (`pending.…`), whose text is an encrypted session and so longer than `session.json`. */
 const OUTCOME_FILE_BYTES = 2 * NOTE_BYTES
-/** Milliseconds between two reads of etcd while another machine's marker is in it, before jitter. */
+/** Milliseconds between two reads of etcd while another process's marker is in it, before jitter. */
 const POLL_MS = 1000
 
-/** State of one command's renewal in etcd, kept from pass to pass. */
+/** State of one renewal in etcd, kept from pass to pass. */
 interface SharedRenewal {
   readonly store: SharedStore
   /**
@@ -57,7 +57,7 @@ interface SharedRenewal {
    * (`always`) uses that process's access token.
    */
   firstToken?: string
-  /** The marker of another machine that this process waits for, and the monotonic time of its first read in milliseconds. */
+  /** The marker of another process that this process waits for, and the monotonic time of its first read in milliseconds. */
   waitedMarker?: { readonly writer: string; readonly since: number }
 }
 
@@ -70,7 +70,7 @@ interface SharedRenewal {
  */
 export async function renewSharedSession(io: Io, options: RenewOptions): Promise<AccessToken> {
   const store = openSharedStore(io)
-  // Create the profile's directory, in which a pending file keeps the outcome if etcd doesn't confirm it.
+  // Create the profile's directory, in which an outcome file (`pending.…`) keeps the outcome if etcd doesn't confirm it.
   await store.files.prepare()
   const renewal: SharedRenewal = { store }
   return repeatPassesUntilRenewed(io, options, (pass) => runSharedPass(pass, renewal))
@@ -103,12 +103,12 @@ async function runSharedPass(pass: RenewalPass, renewal: SharedRenewal): Promise
   if (former !== null && !(await waitForOtherMachine(pass, renewal, found, former))) return { kind: 'waited' }
 
   pass.commit()
-  // Step 3: write the marker, by which this process alone may send the token.
+  // Step 3: write the marker; only the process that succeeds may send the token.
   const own = await addMarker(store, found)
   if (own === undefined) return { kind: 'changed' }
 
   const limited = { ...pass, io: { ...io, settings: { ...io.settings, httpTimeoutMs: ANSWER_LIMIT_MS } } }
-  // Steps 4 and 5: connect, reserve the pending file, and send the refresh token.
+  // Steps 4 and 5: connect, reserve the outcome file, and send the refresh token.
   const sent = await reserveFileAndSendToken(limited, session, session.refreshToken ?? '', () => {
     // Send nothing if the marker is old: by the time of the response, other machines could have declared the outcome
     // unknown, and a user could be sending the token again.
@@ -119,7 +119,7 @@ async function runSharedPass(pass: RenewalPass, renewal: SharedRenewal): Promise
     return reserveOutcomeFile(store, own.attempt)
   })
 
-  // Step 6: write what the response proves to the pending file and to etcd.
+  // Step 6: write what the response proves to the outcome file and to etcd.
   if (sent.kind === 'unknown') {
     const marker: RenewalMarker = { ...own.marker, unknown: 'said by its sender' }
     await storeOutcome(store, own, { session, marker }, sent.reserved)
@@ -127,7 +127,8 @@ async function runSharedPass(pass: RenewalPass, renewal: SharedRenewal): Promise
   }
   if (sent.kind === 'unused') {
     await storeOutcome(store, own, { session, marker: former }, sent.reserved)
-    // The service refused the token now, but may have accepted it the first time: the outcome stays unknown.
+    // The token may have been sent before, and the service may have accepted it then: the outcome stays unknown, although the
+    // service refused the token now.
     if (sent.reserved !== undefined && former !== null)
       throw unknownOutcomeError(store, own.marker, sent.error.message)
     return finishPassWithUnusedToken(sent)
@@ -155,11 +156,12 @@ async function runSharedPass(pass: RenewalPass, renewal: SharedRenewal): Promise
 }
 
 /**
- * Handles another machine's marker: waits until the next read of etcd, or, if the marker has been unchanged for 60 seconds,
- * declares the outcome unknown in etcd.
+ * Handles another process's marker: waits until the next read of etcd, or, after 60 seconds with the same marker, declares the
+ * outcome unknown in etcd.
  *
- * @returns true if the outcome is unknown and this is a retry, which may replace the marker; false to read etcd again
- * @throws CliError `refresh_interrupted`, exit 4, if the outcome is unknown and this is no retry
+ * @returns true if the outcome is unknown and `--retry-interrupted` is set, so that this process may replace the marker; false
+ *   to read etcd again
+ * @throws CliError `refresh_interrupted`, exit 4, if the outcome is unknown without `--retry-interrupted`
  */
 async function waitForOtherMachine(
   { io, options }: RenewalPass,
@@ -184,11 +186,12 @@ async function waitForOtherMachine(
 type OwnMarker = NonNullable<Awaited<ReturnType<typeof addMarker>>>
 
 /**
- * Writes this process's marker beside the session, by compare-and-swap.
+ * Adds this process's marker to the value in etcd, by compare-and-swap.
  *
  * @returns the session with the marker; undefined if another process changed the value first
  * @throws CliError `unreachable`, exit 7 (in a retry `refresh_interrupted`, exit 4), if etcd doesn't answer: the marker may
- *   still be applied, so a pending file tells the next command of this machine to remove it
+ *   still be written, so an outcome file makes the next command of this machine remove it; `store_unavailable`, exit 4, if etcd
+ *   refused the request
  */
 async function addMarker(store: SharedStore, { session, marker: former, revision }: SharedSessionAtRevision) {
   const { clock, installation } = store.io
@@ -209,9 +212,9 @@ async function addMarker(store: SharedStore, { session, marker: former, revision
     if (!(error instanceof CliError)) throw error
     const sealed = await sealSession({ session, marker: former }, store.access)
     catchError(() => {
-      const pending = reserveOutcomeFile(store, attempt)
-      pending.fill(sealed)
-      pending.close()
+      const file = reserveOutcomeFile(store, attempt)
+      file.fill(sealed)
+      file.close()
     })
     if (former !== null) throw unknownOutcomeError(store, former, error.message)
     throw error.with({ message: `${error.message}; nothing was sent` })
@@ -219,7 +222,7 @@ async function addMarker(store: SharedStore, { session, marker: former, revision
 }
 
 /**
- * Reserves the pending file of an attempt.
+ * Reserves the outcome file (`pending.…`) of an attempt.
  *
  * @throws CliError `cannot_write`, exit 1; `session_busy`, exit 7, if the file exists
  */
@@ -228,25 +231,25 @@ function reserveOutcomeFile({ files }: SharedStore, attempt: RenewalAttempt): Re
 }
 
 /**
- * Writes an outcome into the pending file, then delivers it to etcd. If etcd doesn't confirm in time, the pending file stays
- * for the next command. Never throws for etcd or the disk.
+ * Writes an outcome into the outcome file (`pending.…`), then delivers it to etcd. If etcd doesn't confirm in time, the file
+ * stays for the next command. Never throws for etcd or the disk.
  *
- * @param pending the pending file, if it is already reserved
- * @returns `stored`: the session in etcd, undefined if etcd didn't confirm; `failure`: the error if the pending file couldn't
- *   be written
+ * @param reserved the outcome file, if it is already reserved
+ * @returns `stored`: the value in etcd, undefined if etcd didn't confirm or the key is gone; `failure`: the error if the
+ *   outcome file couldn't be written
  */
 async function storeOutcome(
   store: SharedStore,
   own: OwnMarker,
   outcome: SharedSession,
-  pending: ReservedFile | undefined,
+  reserved: ReservedFile | undefined,
 ) {
   const { attempt, elapsed } = own
   const sealed = await sealSession(outcome, store.access)
-  let kept = pending
+  let file = reserved
   const failure = catchError(() => {
-    kept ??= reserveOutcomeFile(store, attempt)
-    kept.fill(sealed)
+    file ??= reserveOutcomeFile(store, attempt)
+    file.fill(sealed)
   })
   let stored: SharedSessionAtRevision | undefined
   try {
@@ -254,7 +257,7 @@ async function storeOutcome(
   } catch (error) {
     if (!(error instanceof CliError)) throw error
   }
-  if (stored === undefined && failure === undefined) kept?.close()
-  else kept?.discard()
+  if (stored === undefined && failure === undefined) file?.close()
+  else file?.discard()
   return { stored, failure }
 }

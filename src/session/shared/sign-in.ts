@@ -37,7 +37,7 @@ export async function prepareSharedSignIn(io: Io): Promise<PreparedSignIn> {
       const made = { id: createHexId(io, 6), generation: 1, signedInAt: now, issuedAt: now }
       const session: Session = { ...signIn, ...made, profile, store: 'etcd' }
       await io.interrupts.shield(() => overwriteSession(store, { ...session, refreshToken: secret }))
-      // Remove pending files: they belong to the former sign-in, which etcd no longer holds.
+      // Remove outcome files (`pending.…`): they belong to the former sign-in, which etcd no longer holds.
       removeLocalCopies(store.files)
       await writeCachedSession(store.files, session)
       return session
@@ -66,10 +66,10 @@ async function overwriteSession({ etcd, access }: SharedStore, session: Session)
 }
 
 /**
- * Signs every machine out, by replacing the session in etcd with one without tokens. Keeps the key: without it, a pending file
+ * Signs every machine out, by replacing the session in etcd with one without tokens. Keeps the key: without it, an outcome file
  * with new tokens would be kept instead of dropped.
  *
- * @throws CliError as `SharedStore.read` and `swap`; this machine's cached access token is removed in any case
+ * @throws CliError as `openSharedStore`; as `SharedStore.read` and `swap`, after removing this machine's cached session
  */
 export async function endSharedSession(io: Io, profile: string): Promise<SignOutResult> {
   const store = openSharedStore(io)
@@ -90,8 +90,8 @@ export async function endSharedSession(io: Io, profile: string): Promise<SignOut
 }
 
 /**
- * Returns the session in etcd with its state, within about two seconds. If etcd doesn't answer, returns the newest session on
- * this machine while its access token is valid.
+ * Returns the session in etcd with its state, within about two seconds. If etcd doesn't answer, returns the session in an
+ * outcome file or the cached session, if its access token is valid.
  *
  * @throws CliError the reason why the session can't be used
  */

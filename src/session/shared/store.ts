@@ -13,15 +13,15 @@ export interface SharedSessionAtRevision extends SharedSession {
   readonly revision: string
 }
 
-/** Maximum milliseconds for delivering the outcome in one pending file to etcd. */
+/** Maximum milliseconds for each compare-and-swap that delivers the outcome in an outcome file (`pending.…`) to etcd. */
 const PENDING_DELIVERY_LIMIT_MS = 15_000
-/** Maximum milliseconds to wait for etcd in a command that can do without etcd. */
+/** Maximum milliseconds for all requests to etcd where the cached session may do instead. */
 export const BEST_EFFORT_ETCD_TIMEOUT_MS = 2000
 
 /**
  * Returns access to the current profile's session in etcd, and to the files that this machine keeps of it. Sends no request.
  *
- * @param limitMs milliseconds for all requests to etcd together; unlimited by default
+ * @param limitMs milliseconds for all requests to etcd together; by default, only each request is limited
  * @throws CliError `store_not_configured`, exit 3
  */
 export function openSharedStore(io: Io, limitMs?: number) {
@@ -56,9 +56,9 @@ export function openSharedStore(io: Io, limitMs?: number) {
 export type SharedStore = ReturnType<typeof openSharedStore>
 
 /**
- * Delivers this machine's pending files to etcd, then returns the session.
+ * Delivers the outcomes in this machine's outcome files (`pending.…`) to etcd, then returns the session in etcd.
  *
- * @returns undefined if the key doesn't exist; then the pending files stay, with a warning
+ * @returns undefined if the key doesn't exist; then the outcome files stay, with a warning if there are any
  * @throws CliError as `SharedStore.read` and `swap`; `store_unavailable`, exit 4, if etcd holds an older generation than this
  *   machine has seen, as after a restored backup
  */
@@ -77,8 +77,8 @@ export async function syncSession(store: SharedStore): Promise<SharedSessionAtRe
     const outcome = await readOutcome(store, file.path)
     if (outcome !== undefined)
       found = await deliverRenewalOutcome(store, file, outcome, found, PENDING_DELIVERY_LIMIT_MS)
-    // Keep a pending file without a complete outcome until etcd holds a later session: it may belong to a renewal that is
-    // still running.
+    // Keep an outcome file without a complete outcome until its attempt is obsolete: it may belong to a renewal that is still
+    // running.
     const isOfNoUse = found !== undefined && (outcome !== undefined || isObsolete(file, found))
     if (isOfNoUse) catchError(() => files.disk.remove(file.path))
   }
@@ -92,8 +92,8 @@ export async function syncSession(store: SharedStore): Promise<SharedSessionAtRe
 }
 
 /**
- * Returns the session with new tokens from a pending file, which etcd may not hold yet; undefined if no pending file has new
- * tokens.
+ * Returns the session in the first outcome file (`pending.…`) with new tokens, which etcd may not hold yet; undefined if no
+ * outcome file has new tokens.
  */
 export async function findUndeliveredSession(store: SharedStore): Promise<Session | undefined> {
   for (const { path, generation } of listOutcomeFiles(store.files)) {
@@ -103,7 +103,7 @@ export async function findUndeliveredSession(store: SharedStore): Promise<Sessio
   return undefined
 }
 
-/** Reads the outcome in a pending file; undefined if it is incomplete or can't be decrypted. */
+/** Reads the outcome in an outcome file; undefined if it is incomplete or can't be decrypted. */
 async function readOutcome({ access, files }: SharedStore, path: string): Promise<SharedSession | undefined> {
   try {
     return await unsealSession(files.disk.read(path)?.trimEnd() ?? '', access)
@@ -118,6 +118,7 @@ async function readOutcome({ access, files }: SharedStore, path: string): Promis
  * marker isn't in etcd, the value is rewritten unchanged, so that a late compare-and-swap of the marker fails.
  *
  * @param was the value that the first compare-and-swap expects
+ * @param limitMs milliseconds for each compare-and-swap
  * @returns the value in etcd; undefined if the key doesn't exist, so that the tokens must be kept on this machine
  * @throws CliError as `SharedStore.swap`
  */
@@ -151,7 +152,8 @@ function isObsolete({ id, generation }: RenewalAttempt, { session }: SharedSessi
 
 /**
  * Returns the error for a refresh token whose outcome is unknown. If the sender stopped responding, it may hold the new token,
- * so the hint names it. Whether this machine is the sender is told by a pending file, since host names may repeat.
+ * so the hint names it, unless this machine has the attempt's outcome file and so is the sender. Host names don't tell, since
+ * they may repeat.
  */
 export function unknownOutcomeError(
   { files, io }: Pick<SharedStore, 'files' | 'io'>,

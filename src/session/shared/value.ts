@@ -6,11 +6,14 @@ import { IS_POSIX, reasonOf } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
 import type { Session } from '../session-file.ts'
 
-/** Marker beside a session in etcd: one machine is renewing the session, and may have sent its refresh token. */
+/**
+ * Marker that is stored with a session in etcd while a machine renews the session, or after a renewal with unknown outcome: the
+ * refresh token may have been sent.
+ */
 export interface RenewalMarker {
   /** Random id of the marker, by which its writer recognizes it. */
   readonly writer: string
-  /** Host name of the machine that is renewing. */
+  /** Host name of the machine that wrote the marker. */
   readonly host: string
   /**
    * Set once the outcome of the refresh request is unknown. `said by its sender`: the sender received no new token. `said by
@@ -19,7 +22,10 @@ export interface RenewalMarker {
   readonly unknown?: 'said by its sender' | 'said by another'
 }
 
-/** Decrypted value of a profile's key in etcd; `marker` is null while no machine is renewing. */
+/**
+ * Decrypted value of a profile's key in etcd; `marker` is null unless a machine is renewing, or the outcome of a renewal is
+ * unknown.
+ */
 export interface SharedSession {
   readonly session: Session
   readonly marker: RenewalMarker | null
@@ -58,7 +64,7 @@ export type EtcdSetup = ReturnType<typeof readEtcdSetup>
 /**
  * Returns the encryption key, which is configured in base64.
  *
- * @throws CliError `store_not_configured`, exit 3, unless it is 32 bytes
+ * @throws CliError `store_not_configured`, exit 3, if it is missing or isn't 32 bytes
  */
 function sealingKey(io: Io): Uint8Array {
   const make = 'make a key with: openssl rand -base64 32'
@@ -74,7 +80,7 @@ function sealingKey(io: Io): Uint8Array {
 /**
  * Reads a file that a setting or variable names; undefined without a path.
  *
- * @param access `private` refuses a file that other users can read
+ * @param access `private` refuses a file that other users can read or change (not on Windows)
  * @throws CliError `store_not_configured`, exit 3
  */
 function readFile(name: string, path: string | undefined, access?: 'private'): string | undefined {
