@@ -33,7 +33,7 @@ export async function discoverAuthorizationServer(
     const response = await oauth.discoveryRequest(server, {
       algorithm: 'oauth2',
       [oauth.allowInsecureRequests]: isLoopback(server.hostname),
-      // Replace the library's `fetch` with the program's HTTP transport, which has time limits, supports proxies and follows no
+      // Replace oauth4webapi's `fetch` with the program's HTTP transport, which has time limits, supports proxies and follows no
       // redirect.
       [oauth.customFetch]: async (url, { headers }) => {
         const get = (address: URL) =>

@@ -48,8 +48,9 @@ const RELOAD_MS = 2000
  *
  * @param exchange exchanges the code and stores the session
  * @returns the result of `exchange`, and `closed`, which resolves when the callback server has stopped, up to 2 seconds later
- * @throws CliError `login_timeout`, exit 4, without a valid redirect in time; `cannot_listen`, exit 1; the service's OAuth error;
- *   errors of `discoverAuthorizationServer`, `buildAuthorizationUrl` and `exchange`; the interrupt's reason
+ * @throws CliError exit 3 without a base URL or client id; `login_timeout`, exit 4, without a valid redirect in time;
+ *   `cannot_listen`, exit 1; the service's OAuth error; errors of `discoverAuthorizationServer`, `buildAuthorizationUrl` and
+ *   `exchange`; the interrupt's reason
  */
 export async function login<T>(
   options: LoginOptions,

@@ -140,8 +140,8 @@ function exchangeError(why: string, options: { status?: number; cause?: Error; h
 }
 
 /**
- * Sends a refresh token (RFC 6749 section 6) once, without following redirects, and classifies the outcome. Never throws: every
- * failure, an interrupt included, becomes an outcome.
+ * Sends a refresh token (RFC 6749 section 6) at most once, without following redirects, and classifies the outcome. Never throws:
+ * every failure, an interrupt included, becomes an outcome.
  */
 export async function sendRefreshToken(io: Io, request: RefreshRequest): Promise<RefreshOutcome> {
   const { refreshToken, scope, grantedScope, base, beforeSend } = request
@@ -232,7 +232,7 @@ function parseTokenResponse(
     ...tokens,
     /** Whether the body is a complete JSON object; otherwise a missing token may be in the part that is cut off or malformed. */
     isComplete: whole !== undefined,
-    /** Result of `oauthErrorOf` without secrets, shortened. */
+    /** The `error` of an OAuth error response (see `oauthErrorOf`) without secrets, shortened; otherwise undefined. */
     error: code && redact(code, secrets).slice(0, 100),
     /** `details` of `parseErrorBody` without secrets: the service's message with its `error`, or a description of the body. */
     details,

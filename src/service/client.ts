@@ -24,7 +24,7 @@ export interface RequestOptions {
   readonly signal?: AbortSignal
   /**
    * Maximum number of attempts, not counting one that is refused with 401 before the credential is renewed; default: 4. Polling
-   * passes 1, except for its first request, because the next poll is the retry.
+   * passes 1, at the latest after its first response, because the next poll is the retry.
    */
   readonly maxAttempts?: number
   /**
@@ -35,9 +35,9 @@ export interface RequestOptions {
 }
 
 export interface CredentialProvider {
-  /** Returns the credential for a request, after renewing an expired one. @throws CliError exit 4 if there is none */
+  /** Returns a valid credential for a request, which may take a renewal. @throws CliError exit 4 without one */
   credential(): Promise<Credential>
-  /** Returns a new credential after the service refused the given one with 401; undefined if it can't be renewed (an API key). */
+  /** Returns a new credential after the service refused the given one with 401; undefined if none can be had, as for an API key. */
   replaceRefused(credential: Credential): Promise<Credential | undefined>
 }
 

@@ -53,7 +53,7 @@ const TIMER_TOLERANCE_MS = 1
  * while nothing changes. Delays grow and have jitter, so that many clients spread out; `Retry-After` is honored up to five minutes.
  *
  * Without `known`, the first request has the client's usual retries, and its failure ends the watch. Any other request has one
- * attempt, after whose failure with exit 7 polling continues.
+ * attempt, and if it fails with exit 7, polling continues.
  *
  * @returns the resource as last received, with the error of its final state, or an error with exit 8 after the deadline
  * @throws CliError a failure with an exit other than 7; a response about another resource; any failure of the first request without

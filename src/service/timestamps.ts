@@ -15,7 +15,7 @@ export function parseTimestamp(value: unknown): number | undefined {
   if (match === null) return undefined
   const [, day = '', time = '00:00', fraction = '', hours = '+00', minutes = '00'] = match
   const at = Date.parse(`${day}T${time}${hours}:${minutes}`)
-  // Refuse impossible days, which change when parsed and formatted again: `Date.parse` reads 30 February as 2 March.
+  // Refuse impossible days, which change when parsed and formatted again: `Date.parse` reads 30 February as a day in March.
   if (Number.isNaN(at) || new Date(`${day}T00:00Z`).toJSON().slice(0, 10) !== day) return undefined
   return at + Number(fraction.slice(0, 3).padEnd(3, '0'))
 }
