@@ -198,8 +198,8 @@ export async function writeReport(
     }
     const render =
       format === 'markdown'
-        ? (await import('../dns/markdown.ts')).renderMarkdown
-        : (await import('../dns/html.ts')).renderHtml
+        ? (await import('../dns/markdown.ts')).renderMarkdownReport
+        : (await import('../dns/html.ts')).renderHtmlReport
     return stdout.write(render(report, made))
   }
   if (format !== 'table' || settings.fields !== undefined) return io.write(toReportJson(report), columns)

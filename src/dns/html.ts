@@ -16,7 +16,7 @@ const MAX_SHOWN_LENGTH = 1000
  * Renders a report as one HTML file to read, print or attach to a ticket. The file loads and runs nothing: its
  * Content-Security-Policy allows only its style, by hash.
  */
-export function renderHtml(report: CheckReport, context: ReportContext): string {
+export function renderHtmlReport(report: CheckReport, context: ReportContext): string {
   const view = toReportView(report)
   const name = shorten(view.title)
   const hash = createHash('sha256').update(STYLE_SHEET).digest('base64')

@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { lexer, type Token, type Tokens } from 'marked'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { renderHtml } from '../../src/dns/html.ts'
-import { renderMarkdown } from '../../src/dns/markdown.ts'
+import { renderHtmlReport } from '../../src/dns/html.ts'
+import { renderMarkdownReport } from '../../src/dns/markdown.ts'
 import type { TxtOutcome } from '../../src/dns/observations.ts'
 import type { CheckReport } from '../../src/dns/report.ts'
 import { createFinding } from '../../src/dns/rules.ts'
@@ -58,8 +58,8 @@ test.each([
   const report = { ...WRONG, verdict }
   for (const text of [
     renderTerminalReport(report, LAYOUT),
-    renderMarkdown(report, CONTEXT),
-    renderHtml(report, CONTEXT),
+    renderMarkdownReport(report, CONTEXT),
+    renderHtmlReport(report, CONTEXT),
   ])
     expect(text.match(/2 hours/g), text).toHaveLength(1)
   expect(renderTerminalReport(report, LAYOUT)).toContain(said)
@@ -74,7 +74,7 @@ test('a terminal report shows one value of a large TXT set and a count; Markdown
     expect(Math.max(...rows.map((row) => row.length))).toBeLessThanOrEqual(Math.min(width, 180))
   }
   for (const value of foreign)
-    for (const text of [renderMarkdown(report, CONTEXT), renderHtml(report, CONTEXT)])
+    for (const text of [renderMarkdownReport(report, CONTEXT), renderHtmlReport(report, CONTEXT)])
       expect(text).toContain(value)
 })
 
@@ -97,7 +97,7 @@ test('a terminal report shows the expected value above the one found, and marks 
 test('a Markdown report compares values in a code block that backticks in the values cannot close', () => {
   const ticks = '`'.repeat(4)
   const report = reportOn('example.com', [`prefix=token${ticks}`, `prefix=taken${ticks}`])
-  const all = everyToken(lexer(renderMarkdown(report, CONTEXT), { gfm: true }))
+  const all = everyToken(lexer(renderMarkdownReport(report, CONTEXT), { gfm: true }))
   expect(all.map((token) => ('text' in token ? token.text : undefined))).toContain(
     [`expected  prefix=token${ticks}`, `found     prefix=taken${ticks}`, '                  ^'].join('\n'),
   )
@@ -147,8 +147,8 @@ test('a terminal, Markdown or HTML report escapes control and bidi characters of
     fc.property(hostile, hostileValues, (name, values) => {
       for (const text of [
         renderTerminalReport(reportOn(name, values), LAYOUT),
-        renderMarkdown(reportOn(name, values), CONTEXT),
-        renderHtml(reportOn(name, values), CONTEXT),
+        renderMarkdownReport(reportOn(name, values), CONTEXT),
+        renderHtmlReport(reportOn(name, values), CONTEXT),
       ])
         for (const line of text.split('\n')) expect(sanitizeLine(line)).toBe(line)
     }),
@@ -173,7 +173,7 @@ function everyToken(tokens: readonly Token[]): Token[] {
 test('a Markdown report never turns names and TXT values into links, images, mentions or markup', () => {
   fc.assert(
     fc.property(hostile, hostileValues, (name, values) => {
-      const all = everyToken(lexer(renderMarkdown(reportOn(name, values), CONTEXT), { gfm: true }))
+      const all = everyToken(lexer(renderMarkdownReport(reportOn(name, values), CONTEXT), { gfm: true }))
       expect(all.filter(({ type }) => ['link', 'image', 'del', 'em'].includes(type))).toEqual([])
       expect(all.filter(({ type, raw }) => type === 'html' && raw !== '<br>')).toEqual([])
       const tables = all.filter((token): token is Tokens.Table => token.type === 'table')
@@ -213,7 +213,7 @@ describe.runIf(needs('chromium'))('HTML report in Chromium', () => {
         long,
         { ...WRONG, verdict: 'ready' as const, ready: true, findings: [] },
       ]) {
-        await page.setContent(renderHtml(report, CONTEXT))
+        await page.setContent(renderHtmlReport(report, CONTEXT))
         expect(await page.evaluate<number>('document.documentElement.scrollWidth')).toBe(360)
         expect(await axeViolations(page)).toEqual([])
       }
@@ -230,12 +230,12 @@ describe.runIf(needs('chromium'))('HTML report in Chromium', () => {
     const known = [WRONG, reportOn('example.com', ['prefix=token', 'prefix=taken'])]
     const own = new Set<string>()
     for (const report of known)
-      for (const one of (await parse(page, renderHtml(report, CONTEXT))).elements) own.add(one)
+      for (const one of (await parse(page, renderHtmlReport(report, CONTEXT))).elements) own.add(one)
     await fc.assert(
       fc.asyncProperty(hostile, hostileValues, async (name, values) => {
         const { elements, text } = await parse(
           page,
-          renderHtml(reportOn(name, values), { ...CONTEXT, command: name }),
+          renderHtmlReport(reportOn(name, values), { ...CONTEXT, command: name }),
         )
         expect(elements.filter((one) => !own.has(one))).toEqual([])
         for (const value of values) expect(text).toContain(sanitizeLine(value))
