@@ -69,7 +69,7 @@ export interface NameserverAnswerJson extends ResolverAnswerJson {
   serial: number | null
 }
 
-/** Dotted paths of the JSON report's fields, for the help of the commands. */
+/** Dotted paths of the JSON report's fields, for `--fields` and the commands' help. */
 export const CHECK_REPORT_FIELDS = [
   ...['name', 'expected', 'verdict', 'ready', 'retry_after_seconds', 'claim.status', 'zone'],
   ...'host address outcome authoritative values ttl serial ms'.split(' ').map((key) => `nameservers.${key}`),
@@ -82,7 +82,7 @@ export function toReportJson({ path: _path, remark: _remark, ...report }: CheckR
   return report
 }
 
-/** Circumstances of a check: when, with which version and resolvers. Markdown and HTML reports show them. */
+/** Time, version, resolvers and command line of a check, which Markdown and HTML reports show. */
 export interface ReportContext {
   /** Time of the check in milliseconds since 1970. */
   readonly at: number

@@ -25,7 +25,7 @@ export interface ValueExplanation {
   readonly seen: readonly string[]
 }
 
-/** White space, control characters, zero-width characters, bidi marks, byte order mark. */
+/** White space, control characters, and characters without a glyph, such as zero-width characters and bidi marks. */
 const INVISIBLE = /[\p{White_Space}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu
 /**
  * Straight and typographic quotation marks, accents that look like them, and backslashes, with which some providers escape them.

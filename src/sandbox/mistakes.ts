@@ -24,7 +24,7 @@ interface Difference {
 
 type Mistake = readonly [description: string, differ: (parts: RecordParts) => Difference]
 
-/** Ways to publish a claim's record, by id: correctly (`none`), with a common mistake, or in a zone whose servers fail. */
+/** Ways to publish a claim's record, by id: correctly (`none`), with a common mistake, or with a fault of the zone. */
 export const MISTAKES: Readonly<Record<string, Mistake>> = {
   none: ['The right record', () => ({})],
   missing: ['Nothing at all', () => ({ values: [] })],

@@ -86,7 +86,7 @@ interface OAuthOptions {
   /** Returns the virtual time in milliseconds since 1970. */
   readonly now: () => number
   readonly issuer: string
-  /** The private key that signs access tokens (ES256), new in each run. */
+  /** The private key that signs access tokens (ES256). */
   readonly key: CryptoKey
   readonly accessTokenSeconds: number
 }
