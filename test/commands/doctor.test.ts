@@ -84,7 +84,7 @@ async function doctor(context: FakeContext, words: readonly string[] = []) {
   return { code, data, of, stderr: context.stderr.text }
 }
 
-test('doctor reports ok for a working setup, and sends no credential', async () => {
+test('doctor reports `ok` for each check of a working setup, and sends no credential', async () => {
   const context = createSetup()
   const { code, data, stderr } = await doctor(context)
   expect(data.map(({ check, status }) => [check, status])).toEqual([

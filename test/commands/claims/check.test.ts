@@ -168,7 +168,7 @@ test('claims check with --value needs no account', async () => {
 })
 
 test.each([`Array${VALUE}`, `${VALUE}3600`])(
-  'claims check finds the same mistake in %j with --value as with the value of a known claim',
+  'claims check finds the same mistake in the TXT value %j with --value as with the value of a known claim',
   async (value) => {
     const world = await knowing({ txt: () => [value] })
     const given = await world.run('claims', 'check', 'example.com', '--value', VALUE, '--json')
