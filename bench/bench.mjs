@@ -39,7 +39,7 @@ const show = (one) => {
   )
 }
 
-/** The environment without the user's own settings. */
+/** Environment of the processes, without the user's own settings. */
 const clean = {
   ...Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !/^(MAILCLAIM_|XDG_|NODE_|https?_proxy$)/i.test(name)),

@@ -1,4 +1,4 @@
-// Begins every script here and in bench/: a failing one prints one line on stderr and exits with 1; only its own bugs print a stack.
+// Begins the scripts here and in bench/: a script that fails prints one line on stderr and exits with 1; only its own bug prints a stack.
 import { existsSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -21,7 +21,7 @@ export function beginScript(config = {}) {
   return parseArgs(config)
 }
 
-/** Returns what to print of an error: one line, or the stack of a mistake in a script. */
+/** Returns the text to print for an error: one line, or the stack of a mistake in a script. */
 export function sentenceOf(error) {
   // fetch throws a TypeError whose cause is the network's error; parseArgs throws a TypeError with a code.
   const reason = error?.cause ?? error

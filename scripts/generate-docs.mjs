@@ -21,7 +21,7 @@ const prose = (text) => text.replace(/[\\`*_<>[\]]/g, '\\$&')
 const table = (rows) =>
   rows.length === 0 ? [] : ['| | |', '|---|---|', ...rows.map(([a, b]) => `| ${cell(a)} | ${cell(b)} |`), '']
 
-/** Texts of the sources that the program doesn't print. */
+/** Texts that `commands --json` doesn't print, and the functions that format texts in the program. */
 const { FINDING_TEXTS, formatOptionHelp, toPlainText, fillTemplate, verdictOf } = await importSources(
   "export { formatOptionHelp } from './src/commands/options.ts'; export * from './src/dns/words.ts'",
 )
@@ -64,7 +64,7 @@ const allOptions = data.flatMap(({ options }) => options)
 const isShared = (option) => allOptions.filter((other) => key(other) === key(option)).length >= 4
 const shared = [...new Map(allOptions.filter(isShared).map((option) => [key(option), option])).values()]
 
-/** Returns a line that links the options of a command that the beginning of the page explains. */
+/** Returns lines that name the options of a command that the beginning of the page explains, with links to its sections. */
 function explainedAbove(options) {
   const links = [
     ['[settings](#environment-and-settings)', options.filter(isSetting)],

@@ -47,7 +47,7 @@ const JSON_TYPE = 'content-type: application/json'
 const whole = (tokens: string) => sized(200, [JSON_TYPE], tokens)
 const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`
 
-/** Returns a case for every status, with and without processing, with and without `Retry-After`, with each kind of body. */
+/** Returns a case for every status, with and without processing and `Retry-After`, with each kind of body (204: without a body). */
 export function statusCases(): AnswerCase[] {
   return STATUSES.flatMap((status) =>
     [true, false].flatMap((process) =>
@@ -190,8 +190,8 @@ function oddities(): AnswerCase[] {
 }
 
 /**
- * Returns cases of late answers, and of answers that wait in the socket of a stopped process (a frozen container, a sleeping
- * laptop).
+ * Returns cases of late answers, of answers that wait in the socket of a stopped process (a frozen container, a sleeping laptop),
+ * and of a state directory that is gone when the answer arrives.
  */
 function delays(): AnswerCase[] {
   const close = (socket: Socket, tokens: string) => void socket.end(whole(tokens))

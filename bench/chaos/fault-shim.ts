@@ -86,7 +86,7 @@ export function bytesSent(calls: readonly Call[]): number {
   return calls.filter(isSend).reduce((sum, { result }) => sum + Math.max(result, 0), 0)
 }
 
-/** Whether the process created a note, by which the next process knows that the token may have been sent. */
+/** Whether the process created a note file (`next.…`), by which the next process knows that the token may have been sent. */
 export function wroteNote(calls: readonly Call[]): boolean {
   return calls.some(({ name, about, result }) => name === 'create' && /\/next\./.test(about) && result >= 0)
 }
@@ -101,7 +101,7 @@ export function isOnNetwork({ about }: Call): boolean {
   return about === 'socket' || about === 'accepted'
 }
 
-/** Whether a call opens, changes or flushes a file of the session. */
+/** Whether a call opens, changes or flushes a file or directory in the state directory. */
 export function isOnDisk(call: Call): boolean {
   const names = /^(open|create|p?writev?|fsync|fdatasync|rename|link|unlink|mkdir|fchmod|chmod|ftruncate)$/
   return names.test(call.name) && !isOnNetwork(call) && !isOwnCode(call)

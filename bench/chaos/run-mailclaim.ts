@@ -35,7 +35,7 @@ export interface Client {
   run(words: readonly string[], env?: Readonly<Record<string, string>>): Promise<Run>
   /** Signs in; the harness plays the browser. */
   login(env?: Readonly<Record<string, string>>): Promise<Run>
-  /** Returns the refresh tokens that the service still accepts and that are in any file of the home. */
+  /** Returns the refresh tokens that the service still accepts and that are in a file of the state or config directory. */
   tokensOnDisk(): string[]
 }
 

@@ -15,12 +15,15 @@ it('50 processes that share a session file refresh once in each of 20 rounds', a
   expect(counts).toMatchObject({ refreshes: 20, exits: { 0: 1000 }, ...NO_HARM })
 })
 
-it.runIf(needs('gnome-keyring'))('50 processes that share gnome-keyring refresh once a round', async () => {
-  const keyring = await startKeyring({ state: 'unlocked' })
-  const counts = await manyAtOnce({ processes: 50, rounds: 10, keyring })
-  print(counts)
-  expect(counts).toMatchObject({ refreshes: 10, exits: { 0: 500 }, ...NO_HARM })
-})
+it.runIf(needs('gnome-keyring'))(
+  '50 processes that share gnome-keyring refresh once in each of 10 rounds',
+  async () => {
+    const keyring = await startKeyring({ state: 'unlocked' })
+    const counts = await manyAtOnce({ processes: 50, rounds: 10, keyring })
+    print(counts)
+    expect(counts).toMatchObject({ refreshes: 10, exits: { 0: 500 }, ...NO_HARM })
+  },
+)
 
 it('300 kills at random moments of a refresh with the file store cause no token reuse and no revoked grant', async () => {
   const counts = await killedAnywhere({ kills: 300, seed })
@@ -28,9 +31,12 @@ it('300 kills at random moments of a refresh with the file store cause no token 
   expect(counts).toMatchObject({ kills: 300, ...NO_HARM })
 })
 
-it.runIf(needs('gnome-keyring'))('60 kills during a refresh with gnome-keyring reuse no token', async () => {
-  const keyring = await startKeyring({ state: 'unlocked' })
-  const counts = await killedAnywhere({ kills: 60, seed, keyring })
-  print(counts)
-  expect(counts).toMatchObject(NO_HARM)
-})
+it.runIf(needs('gnome-keyring'))(
+  '60 kills during a refresh with gnome-keyring cause no token reuse and no revoked grant',
+  async () => {
+    const keyring = await startKeyring({ state: 'unlocked' })
+    const counts = await killedAnywhere({ kills: 60, seed, keyring })
+    print(counts)
+    expect(counts).toMatchObject(NO_HARM)
+  },
+)

@@ -42,7 +42,7 @@ interface Verified {
   readonly wrong: readonly string[]
 }
 
-/** State that a process with an injected fault left behind. */
+/** A run with an injected fault, and the system calls that it made. */
 interface Aftermath {
   readonly first: Run
   readonly fault: Fault
@@ -166,7 +166,7 @@ async function verifyRefresh(
     // If the disk stays broken after the answer, the token can't be stored: the command has to report that, with the access token
     // or exit 4.
     if (processed > 0 && !isLost) wrong.push(`an answer was lost: ${endingOf(first)}`)
-    // If the note can't be removed either, the next command has to report `refresh_interrupted`, whose hint names the safe way.
+    // If the note file can't be removed either, the next command has to report `refresh_interrupted`, whose hint names the safe way.
     const isNamed = next.error?.code === 'refresh_interrupted' && wroteNote(calls)
     if (bytes === 0 && !isNamed) wrong.push(`stranded, and nothing had left: ${endingOf(next)}`)
     return { stranded: bytes > 0 ? 'the answer had arrived' : 'nothing had left', wrong }
@@ -180,8 +180,8 @@ async function verifyRefresh(
     return { stranded: 'a byte had left', wrong }
   if (isKill(fault) && next.error?.code === 'refresh_interrupted' && wroteNote(calls))
     return { stranded: 'killed between note and first byte', wrong }
-  // The system created the note and reported a failure, so the note looks like another process's and must stay: the same result as
-  // after a kill.
+  // The system created the note file and reported a failure, so the file looks like another process's and must stay: the same result
+  // as after a kill.
   const isUnknown = hit?.name === 'create' && hit.about.includes('/next.')
   if (isUnknown && fault === 'done but reported failed' && next.error?.code === 'refresh_interrupted')
     return { stranded: 'killed between note and first byte', wrong }

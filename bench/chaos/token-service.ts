@@ -20,7 +20,7 @@ export interface RequestCounts {
   processed: number
   /** Number of times that a rotated refresh token was sent again (reuse), which revoked its grant. */
   reuse: number
-  /** Number of requests that sent a secret to another path than the token endpoint. */
+  /** Number of requests that sent a refresh token to another path than the token endpoint. */
   leaks: number
 }
 
@@ -126,7 +126,7 @@ export class TokenService {
   }
 
   /**
-   * Waits until the service has read and answered everything that ended processes sent.
+   * Waits, for at most two seconds, until the service has read and answered everything that ended processes sent.
    *
    * @param bytes number of bytes that the processes are known to have sent since the last rewind
    */
