@@ -11,7 +11,7 @@ export interface TxtLookup {
   readonly nameservers: readonly string[]
   /** Complete TXT set at the name, with its TTL in seconds (null for an empty set); null if the set isn't known for certain. */
   readonly set: { readonly values: readonly TxtValue[]; readonly ttl: number | null } | null
-  /** Why the set isn't known, as the end of a sentence; null if it is known. */
+  /** Why the set isn't known, for the end of an error message; null if it is known. */
   readonly reason: string | null
   /** If the set isn't known: TXT values from single servers, possibly incomplete or outdated. Otherwise empty. */
   readonly partial: readonly TxtValue[]

@@ -27,7 +27,7 @@ const recursive = (asked: readonly Asked[], name: string) =>
   asked.filter((one) => one.recursionDesired && one.name.endsWith(name) && one.name !== 'com')
 
 describe('the search for the zone of a name', () => {
-  test('the found path lists each zone from the top-level domain down to the zone of the name, with its name servers', async () => {
+  test('the path to a found zone lists each zone from the top-level domain down, with its name servers', async () => {
     const team = { apex: 'team.example.com', servers: { 'ns.team.example.com': ['192.0.2.8'] } }
     const { seen } = await timedObserve(fakeInternet([COM, zone(), team]), { name: 'a.team.example.com' })
     expect(seen.location.path.map(({ zone, hosts }) => [zone, ...hosts.keys()])).toEqual([
@@ -195,7 +195,7 @@ describe('the servers of the zone', () => {
       { findings: [{ code: 'other_name', evidence: { found_at: 'example.com' } }] },
     ],
     ['app.example.com', [], { findings: [{ code: 'missing' }] }],
-  ])('a check of %s accepts responses without the AA bit, records: %j', async (name, records, expected) => {
+  ])('a check of %s with the records %j accepts a missing AA bit', async (name, records, expected) => {
     const world = fakeInternet([COM, zone(records)])
     const { report } = await timedCheck(
       (asked) => {

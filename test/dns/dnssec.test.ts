@@ -42,7 +42,7 @@ const signature = (expiration: number): packet.Answer => ({
 })
 
 /** Observes a zone with these records through a resolver whose answers `resolver` can replace. */
-async function observed(
+async function observeZone(
   { signers = [ds()], keys = [dnskey], signatures = [signature(DAY)] },
   resolver: (asked: Asked) => FakeReply | undefined = () => undefined,
 ) {
@@ -90,11 +90,11 @@ test.each([
   ],
   ['an expired signature', { signatures: [signature(-DAY)] }, { state: 'expired' }],
 ])('observeDnssec returns the right state for a zone with %s', async (_title, records, expected) => {
-  expect((await observed(records)).dnssec).toMatchObject(expected)
+  expect((await observeZone(records)).dnssec).toMatchObject(expected)
 })
 
 test('the observation of a resolver that fails validation has the remaining TTL of its cached DNSSEC keys', async () => {
-  const seen = await observed({}, ({ name, type, checkingDisabled }) => {
+  const seen = await observeZone({}, ({ name, type, checkingDisabled }) => {
     if (name !== ZONE) return undefined
     if (type === 'DNSKEY') return { flags: RA, answers: [{ ...dnskey, ttl: 555 }] }
     return checkingDisabled ? undefined : { flags: RA | RCODE.SERVFAIL }

@@ -10,7 +10,7 @@ const SECOND = '192.0.2.12'
 const SPF = 'v=spf1 -all'
 const HOSTS = { 'ns1.shop.com': [FIRST], 'ns2.shop.com': [SECOND] }
 
-async function looking(
+async function runLookup(
   records: readonly packet.Answer[],
   odd?: (asked: Asked) => FakeReply | undefined,
   name = 'shop.com',
@@ -37,7 +37,7 @@ const txtAt = (server: string, reply: FakeReply) => (asked: Asked) =>
 test('lookUpTxt returns the zone, its name servers, and the TXT set with its exact bytes and TTL', async () => {
   const binary = Buffer.from([0, 0xff, 0x22, 0x5c])
   const split: packet.Answer = { type: 'TXT', name: 'shop.com', ttl: 300, data: ['a'.repeat(255), binary] }
-  const { seen, texts, asked } = await looking([txt('shop.com', SPF), split])
+  const { seen, texts, asked } = await runLookup([txt('shop.com', SPF), split])
   expect(seen).toMatchObject({
     zone: 'shop.com',
     nameservers: Object.keys(HOSTS),
@@ -49,24 +49,24 @@ test('lookUpTxt returns the zone, its name servers, and the TXT set with its exa
 })
 
 test.each(['shop.com', 'app.shop.com'])('lookUpTxt returns an empty TXT set for %s', async (name) => {
-  const { seen } = await looking([], undefined, name)
+  const { seen } = await runLookup([], undefined, name)
   expect(seen).toMatchObject({ zone: 'shop.com', set: { values: [], ttl: null } })
 })
 
 test('lookUpTxt returns the TXT set if one of two name servers refuses the TXT query', async () => {
-  const { texts } = await looking([txt('shop.com', SPF)], txtAt(FIRST, { flags: RCODE.REFUSED }))
+  const { texts } = await runLookup([txt('shop.com', SPF)], txtAt(FIRST, { flags: RCODE.REFUSED }))
   expect(texts).toEqual([[Buffer.from(SPF)]])
 })
 
 test('lookUpTxt returns the TXT set of a server with a private address if its port is 5353, but not if it is 53', async () => {
   const inside = { 'dc1.shop.com': ['10.0.0.1'] }
-  const { seen } = await looking([txt('shop.com', SPF)], undefined, 'shop.com', inside)
+  const { seen } = await runLookup([txt('shop.com', SPF)], undefined, 'shop.com', inside)
   expect(seen).toMatchObject({ set: null, reason: expect.stringContaining('its own shop.com') })
-  expect((await looking([txt('shop.com', SPF)], undefined, 'shop.com', inside, 5353)).texts).toHaveLength(1)
+  expect((await runLookup([txt('shop.com', SPF)], undefined, 'shop.com', inside, 5353)).texts).toHaveLength(1)
 })
 
 test('lookUpTxt ignores a name server that answers without the AA bit', async () => {
-  const { seen, texts } = await looking(
+  const { seen, texts } = await runLookup(
     [txt('shop.com', SPF)],
     txtAt(FIRST, { answers: [txt('shop.com', 'x')] }),
   )
@@ -75,7 +75,7 @@ test('lookUpTxt ignores a name server that answers without the AA bit', async ()
 
 test('lookUpTxt returns the highest TTL that the name servers give for the TXT set', async () => {
   const counted: packet.Answer = { type: 'TXT', name: 'shop.com', ttl: 17, data: SPF }
-  const { seen } = await looking([txt('shop.com', SPF)], txtAt(FIRST, { flags: AA, answers: [counted] }))
+  const { seen } = await runLookup([txt('shop.com', SPF)], txtAt(FIRST, { flags: AA, answers: [counted] }))
   expect(seen.set?.ttl).toBe(300)
 })
 
@@ -105,13 +105,13 @@ test.each<[string, packet.Answer[], ((asked: Asked) => FakeReply | undefined) | 
     { zone: null, reason: expect.stringContaining("weren't found: 192.0.2.53: no answer") },
   ],
 ])('lookUpTxt returns a reason instead of the TXT set if %s', async (_title, records, odd, expected) => {
-  const { seen, ms } = await looking(records, odd)
+  const { seen, ms } = await runLookup(records, odd)
   expect(seen).toMatchObject({ set: null, ...expected })
   expect(ms).toBeLessThan(10_000)
 })
 
 test('lookUpTxt returns as reason that the domain does not exist', async () => {
-  const { seen } = await looking([], undefined, 'nowhere.com')
+  const { seen } = await runLookup([], undefined, 'nowhere.com')
   expect(seen).toMatchObject({
     zone: null,
     reason: "nowhere.com doesn't exist in DNS",

@@ -23,7 +23,7 @@ const waitFor = (timeoutMs: number, effects: ReturnType<typeof fakeEffects>) =>
   waitForRecord({ ...request, deadline: createDeadline(timeoutMs, effects.clock) }, effects)
 
 /** Waits for a record that appears at the name server after `appearsAfterMs`. */
-async function waiting(appearsAfterMs: number, timeoutMs: number) {
+async function runWait(appearsAfterMs: number, timeoutMs: number) {
   const clock = createFakeClock()
   const txt = () => (clock.monotonic() >= appearsAfterMs ? ['prefix=token'] : [])
   const effects = fakeEffects(smallWorld(txt), clock)
@@ -38,14 +38,14 @@ async function waiting(appearsAfterMs: number, timeoutMs: number) {
 }
 
 test('waitForRecord repeats the check after 5, 10 and 20 seconds, then every 30 seconds', async () => {
-  const { report, delays } = await waiting(90_000, 3_600_000)
+  const { report, delays } = await runWait(90_000, 3_600_000)
   expect(delays).toEqual([5000, 10_000, 20_000, 30_000, 30_000, null])
   expect(report.verdict).toBe('ready')
 })
 
 test('waitForRecord notices the record within three seconds after the name servers have it', async () => {
   for (const appears of [1000, 4000, 16_500, 61_000, 1_000_000]) {
-    const { report, clock } = await waiting(appears, 3_600_000)
+    const { report, clock } = await runWait(appears, 3_600_000)
     expect(report.verdict).toBe('ready')
     expect(clock.monotonic() - appears).toBeLessThanOrEqual(3000)
   }
@@ -86,11 +86,11 @@ test('waitForRecord ends with `resolver_differs` if a resolver denies the record
 })
 
 test('waitForRecord ends after one check if the record is visible', async () => {
-  expect((await waiting(0, 60_000)).delays).toEqual([null])
+  expect((await runWait(0, 60_000)).delays).toEqual([null])
 })
 
 test('waitForRecord ends with a last check at the deadline if the record does not appear', async () => {
-  const { report, delays, clock } = await waiting(Number.POSITIVE_INFINITY, 20_000)
+  const { report, delays, clock } = await runWait(Number.POSITIVE_INFINITY, 20_000)
   expect(delays).toEqual([5000, 10_000, 5000, null])
   expect(report).toMatchObject({ verdict: 'fix', findings: [{ code: 'missing' }] })
   expect(clock.monotonic()).toBe(20_000)
