@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { startUpdatableServer } from './dns/servers/updatable-server.ts'
 import { needs } from './requirements.ts'
-import { createWorld, program } from './stories/built-program.ts'
+import { createWorld, writeScript } from './stories/built-program.ts'
 
 const page = readFileSync(new URL('../docs/publish.md', import.meta.url), 'utf8')
 
@@ -33,7 +33,7 @@ const RECORD = {
 /** Runs a recipe with a fake of its tool, which records the arguments and prints `answer` as JSON. */
 async function run(tool: string, answer: unknown = null, variables: Record<string, string> = {}) {
   const world = createWorld()
-  program(
+  writeScript(
     world.home,
     tool,
     `for word; do printf '%s\\0' "$word"; done >> calls; printf '\\1' >> calls; printf '%s' "$ANSWER"; exit "$STATUS"`,

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { needs } from './requirements.ts'
-import { createServedWorld, install, program, type ServedWorld } from './stories/built-program.ts'
+import { createServedWorld, install, type ServedWorld, writeScript } from './stories/built-program.ts'
 
 /**
  * Runs every command block of the documents, from the top of a page to its end, each page with a sandbox of its own:
@@ -150,8 +150,8 @@ async function createReader(): Promise<ServedWorld> {
   // Stands in for the reader's steps at the DNS provider.
   const publish = (body: string) =>
     `exec curl -sS -f -o /dev/null -X POST "$MAILCLAIM_BASE_URL/_sandbox/claims/\${2:-$1}/publish" --data ${body}`
-  program(join(world.home, 'bin'), 'publish', publish(`'{}'`))
-  program(
+  writeScript(join(world.home, 'bin'), 'publish', publish(`'{}'`))
+  writeScript(
     join(world.home, 'bin'),
     'plant',
     `set -- "$1" example.com; ${publish(`"{\\"mistake\\":\\"$1\\"}"`)}`,

@@ -18,7 +18,7 @@ import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { needs, which } from './requirements.ts'
-import { program } from './stories/built-program.ts'
+import { writeScript } from './stories/built-program.ts'
 
 const INSTALL = fileURLToPath(new URL('../install.sh', import.meta.url))
 const TARGET = `${process.platform}-${process.arch}`
@@ -84,7 +84,7 @@ type Machine = Awaited<ReturnType<typeof createMachine>>
 function publish({ home, release }: Machine, version: string, script = `echo '${version}'`): string {
   const name = `mailclaim-${version}-${TARGET}`
   mkdirSync(join(home, name))
-  program(join(home, name), 'mailclaim', script)
+  writeScript(join(home, name), 'mailclaim', script)
   const archive = join(release, `${name}.tar.gz`)
   execFileSync('tar', ['-czf', archive, '-C', home, name])
   rmSync(join(home, name), { recursive: true })
@@ -104,7 +104,7 @@ describe.runIf(needs('posix'))('install.sh', () => {
       await run()
       // Run a second installer completely at the moment when the first one calls `ln`.
       writeFileSync(join(home, 'install.sh'), readFileSync(INSTALL))
-      program(
+      writeScript(
         fakes,
         'ln',
         `[ -e '${home}/once' ] || { : >'${home}/once'; sh '${home}/install.sh' >&2; }\nexec /bin/ln "$@"`,
@@ -264,7 +264,7 @@ describe.runIf(needs('posix'))('install.sh', () => {
 
     const other = join(home, 'other')
     mkdirSync(join(other, 'bin'), { recursive: true })
-    program(join(other, 'bin'), 'mailclaim', 'echo npm')
+    writeScript(join(other, 'bin'), 'mailclaim', 'echo npm')
     for (const words of [[], ['--uninstall']]) {
       const { code, stderr } = await run(words, { PREFIX: other })
       expect({ code, stderr }).toMatchObject({

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { needs, which } from '../requirements.ts'
-import { program, type ServedWorld, shareSandbox } from '../stories/built-program.ts'
+import { type ServedWorld, shareSandbox, writeScript } from '../stories/built-program.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -65,7 +65,7 @@ describe.runIf(needs('posix', 'bash', 'curl'))('the action', () => {
     const world = serve()
     const temp = join(world.home, 'temp')
     const cached = join(world.home, 'cached')
-    program(
+    writeScript(
       world.home,
       'publish.sh',
       `env > '${world.home}/environment'; echo '::error::from the hook'
@@ -150,7 +150,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
     expect(second.outputs).toMatchObject({ result: 'completed', 'domain-id': first.outputs['domain-id'] })
   })
 
-  test('the action reports a superseded claim with a fix, and creates no new claim', async () => {
+  test('after its claim was superseded, the action says what to do, and creates no new claim', async () => {
     const { world, run, domain } = createJob()
     const first = run({ domain, timeout: '1' })
     await world.control('POST', `claims/${domain}/outcome`, { status: 'superseded' })
@@ -193,7 +193,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
     })
   })
 
-  /** Returns the environment of a machine without Node, and an archive whose Node is a script that starts this one. */
+  /** Returns the environment of a machine without Node, and of an archive whose Node is a script that starts the tests' Node. */
   async function withoutNode({ home }: ServedWorld) {
     const [PATH, archives] = [join(home, 'tools'), join(home, 'archives')]
     mkdirSync(PATH)
@@ -201,7 +201,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
       const path = which(tool)
       if (path !== undefined) symlinkSync(path, join(PATH, tool))
     }
-    program(home, 'node', `exec '${process.execPath}' "$@"`)
+    writeScript(home, 'node', `exec '${process.execPath}' "$@"`)
     const { writeArchive } = await import(join(ROOT, 'scripts/archive.mjs'))
     const { platform, arch } = process
     await writeArchive(
@@ -211,7 +211,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
     return { PATH, INSTALL_FROM: archives }
   }
 
-  test('the action without Node installs the archive, or prints a one-line error if that fails', async () => {
+  test('the action without Node installs the archive, or prints one error if SHA256SUMS is missing', async () => {
     const { world, run, domain } = createJob()
     const machine = await withoutNode(world)
     const { outputs, log } = run({ domain, publish: './publish.sh' }, machine)
@@ -229,7 +229,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
     })
   })
 
-  test('action.yml caches only the file with the domain id, and pins the cache actions to a commit', () => {
+  test('action.yml caches the file with the domain id, and pins the cache actions to a commit', () => {
     const caches = action.runs.steps.filter(({ uses }) => uses?.startsWith('actions/cache/'))
     expect(caches).toHaveLength(2)
     for (const { uses = '', with: options = {} } of caches) {

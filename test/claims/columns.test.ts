@@ -14,26 +14,26 @@ async function card(status: string): Promise<string> {
 }
 
 test.each(['pending', 'verified', 'blocked', 'expired', 'under_review'])(
-  'a claim with status %s shows the expiry date',
+  'a claim with status %s is shown with its expiry date on a terminal',
   async (status) => {
     expect(await card(status)).toMatch(/^Expires +in 8 days \(2026-11-28 04:30:02 UTC\)/m)
   },
 )
 
 test.each(['completed', 'failed', 'superseded', 'canceled'])(
-  'a claim with status %s shows no expiry date',
+  'a claim with status %s is shown without an expiry date on a terminal',
   async (status) => {
     expect(await card(status)).not.toContain('Expires')
   },
 )
 
-test('the TSV of a completed claim has the expiry date, which the table leaves out', async () => {
+test('the TSV of a completed claim has its expiry date', async () => {
   const context = createFakeContext()
   await createIo(context, await fakeSettings(context)).write(claim('completed'), CLAIM_COLUMNS)
   expect(context.stdout.text).toContain('2026-11-28 04:30:02.06106+00')
 })
 
-test('mailclaim claims list on a terminal of 100 columns shows each claim on one line, with a relative expiry', async () => {
+test('the columns of claims list show a pending claim on one line of 100 characters, with a relative expiry', async () => {
   const context = createFakeContext({ terminal: { columns: 100 }, environment: { noColor: true } })
   const writer = createIo(context, await fakeSettings(context)).list(CLAIM_LIST_COLUMNS)
   await writer.page({ items: [claim('pending')], envelope: {} })
@@ -44,7 +44,7 @@ test('mailclaim claims list on a terminal of 100 columns shows each claim on one
   `)
 })
 
-test('mailclaim claims list shows a claim that was last seen as pending as expired after its expiry date', async () => {
+test('the columns of claims list describe a pending claim as expired once its expiry date has passed', async () => {
   const context = createFakeContext({ terminal: { columns: 100 }, environment: { noColor: true } })
   const writer = createIo(context, await fakeSettings(context)).list(CLAIM_LIST_COLUMNS)
   const old = { ...claim('pending'), expires_at: '2019-11-28 04:30:02+00' }

@@ -26,7 +26,7 @@ async function ledger(baseUrl = 'https://api.example.com') {
   return { context, io: await at(baseUrl), at, directory, files }
 }
 
-test('the ledger stores each claim in one file in the directory of its domain, and replaces that file', async () => {
+test('the ledger stores each claim in one file in the directory of its domain, and saving the claim again replaces the file', async () => {
   const { io, files } = await ledger()
   await saveClaim(claimOf({ name: 'Bücher.example.' }), io)
   await saveClaim(claimOf({ name: 'Bücher.example.', status: 'completed' }), io)
@@ -92,7 +92,7 @@ test('the ledger keeps the claims of two services apart', async () => {
   expect(await readAllClaims({ ...io, settings: { ...io.settings, chosen } })).toHaveLength(2)
 })
 
-test('completion offers the domains of the ledger with their statuses, until their claims are forgotten', async () => {
+test('the candidates for completion are the domains in the ledger with their statuses, without forgotten claims', async () => {
   const { io } = await ledger()
   await saveClaim(claimOf(), io)
   await saveClaim(claimOf({ name: 'example.org', domain_id: 'd2', status: 'completed' }), io)
@@ -106,7 +106,7 @@ test('completion offers the domains of the ledger with their statuses, until the
   expect(await listKnownDomains('ex', 5, io)).toHaveLength(1)
 })
 
-test('the ledger reports a damaged file once, keeps it, and reads the other claims', async () => {
+test('reading the claims of a domain reports a damaged file, keeps it, and returns the other claims', async () => {
   const { io, directory, files } = await ledger()
   await saveClaim(claimOf(), io)
   writeFileSync(join(directory, 'names', files()[0] ?? ''), '{"format":1,"issuer":"x"')

@@ -23,7 +23,7 @@ test.each([
   ['pending', { expires_at: '2026-11-22 11:59:45+00' }, 'pending', undefined, true],
   ['pending', { expires_at: '2026-11-22 11:59:00+00' }, 'expired', 'claim_expired', false],
   ['verified', { expires_at: '2026-11-22 11:00:00+00' }, 'accepted', undefined, false],
-] as const)('a claim with status %s and %j has phase %s', (status, more, phase, code, needsRecord) => {
+] as const)('a claim with status %s and fields %j has phase %s', (status, more, phase, code, needsRecord) => {
   const { error, text, isOpen, ...judged } = judgeClaim(claimOf({ status, ...more }), NOW)
   expect({ ...judged, code: error?.code }).toEqual({ phase, needsRecord, code })
   expect(text).not.toBe('')

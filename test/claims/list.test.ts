@@ -57,7 +57,7 @@ test.each([
   ['semicolons', 'Client;domain;value\n"X; Inc.";a.example;prefix=token\n'],
   ['tabs', 'domain\tvalue\n\na.example \tprefix=token\n'],
   ['semicolons without a header row', 'a.example;prefix=token'],
-])('a domain list may be separated by %s', async (_what, text) => {
+])('the columns of a domain list may be separated by %s', async (_what, text) => {
   const { inputs, badLines } = await read(text)
   expect({ inputs, badLines }).toEqual({
     inputs: [{ domain: 'a.example', value: 'prefix=token' }],
@@ -65,14 +65,14 @@ test.each([
   })
 })
 
-test('a domain list with 200 unusable lines causes ten warnings, and one with the number 200', async () => {
+test('a domain list with 200 unusable lines causes a warning about each of ten lines, and one with the number of lines', async () => {
   const { badLines, stderr } = await read(`a.example\n${'b ad\n'.repeat(200)}`)
   expect(badLines).toBe(200)
   expect(stderr.match(/^warning: /gm)).toHaveLength(11)
   expect(stderr).toContain("lines of <stdin> that can't be used: 200")
 })
 
-// The third cell is the source of the list: a public report or a program.
+// The third cell is the source of such a list: a public issue, the program that writes it, or a user's hand.
 test.each([
   [
     'line breaks in a quoted cell',
@@ -98,7 +98,7 @@ test.each([
   ['empty rows at the end', 'sep=;\r\ndomain;value\r\na.example;\r\nb.example;\r\n;\r\n', 'Excel'],
   ['a separator within a quoted heading', '"Client, Inc.";domain\n"a,b";a.example\nc;b.example\n', 'Excel'],
   ['quotation marks within cells', 'client,domain\n"Foo" Inc,a.example\n5" pipe,b.example\n', 'hand'],
-])('a domain list can be read from a file with %s', async (_what, text) => {
+])('a domain list with %s is read without unusable lines', async (_what, text) => {
   const { inputs, badLines } = await read(text)
   expect({ inputs, badLines }).toEqual({
     inputs: [{ domain: 'a.example' }, { domain: 'b.example' }],
@@ -134,7 +134,7 @@ test('a domain on several lines of a list gets the TXT value from the line that 
   ])
 })
 
-test('the warning about an unusable line has the right line number after a cell with line breaks, and suggests the domain', async () => {
+test('the warning about a domain in quotation marks has its line number in the file, also after a cell with line breaks, and suggests the domain without them', async () => {
   const { stderr } = await read('domain,client\r\na.example,"X\r\nY"\r\n“b.example”,Z\r\n')
   expect(stderr).toContain('<stdin>:4: "“b.example”" is not a domain name')
   expect(stderr).toContain('(leave the quotation marks out: b.example)')
@@ -186,7 +186,7 @@ test.each(['Name,URL,Notes', 'Name,Website', 'E-Mail,Name', 'Client Homepage,nam
   },
 )
 
-test('a domain list may call its domain column "name", or have a column "name" beside "domain"', async () => {
+test('the domains of a list are read from its column "domain", or without one from its column "name"', async () => {
   const names = ['name\tdomain_id\trecord.name', 'domain\tname\tWebsite', 'Name\tClient\tRegion']
   const lists = await Promise.all(names.map((columns) => read(`${columns}\na.example\t\t\n`)))
   expect(lists.map(({ inputs }) => inputs)).toEqual(names.map(() => [{ domain: 'a.example' }]))

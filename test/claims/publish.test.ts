@@ -62,7 +62,7 @@ describe('the command of --publish', () => {
     ['sh no-such-script.sh', undefined],
     ['if true; then no-such-command; fi', undefined],
     ['"no such command"', undefined],
-  ])('a --publish command is refused only if its first program is missing: %s', async (command, missing) => {
+  ])('a --publish command is refused only if its first word is missing: %s', async (command, missing) => {
     const looked = publishing(command)
     if (missing === undefined) return void (await looked)
     await expect(looked).rejects.toMatchObject({
@@ -86,7 +86,7 @@ describe('the command of --publish', () => {
       { dns: (asked) => (asked.server === '192.0.2.2' ? { flags: 5 } : world(asked)) } as WorldOptions,
     ],
   ] satisfies [string, WorldOptions][])(
-    'the --publish command is not run while the existing TXT values, which it must keep, are unknown: %s',
+    'the --publish command is not run if the existing TXT values are unknown or cannot be passed to it: %s',
     async (_where, options) => {
       const { publish, output } = await publishing('touch OUTPUT', options)
       await expect(publish(record)).rejects.toMatchObject({
@@ -110,7 +110,7 @@ describe('the command of --publish', () => {
     })
   })
 
-  test('the --publish command and its child processes are killed at the timeout, even if they ignore SIGTERM', async () => {
+  test('the --publish command and its child process are killed at the timeout, even if they ignore SIGTERM', async () => {
     const { publish, output } = await publishing('sh OUTPUT.sh OUTPUT', { txt: () => [] }, 300)
     writeFileSync(`${output}.sh`, 'trap "" TERM; sleep 60 & echo $! > "$1"; wait; wait; sleep 60')
     await expect(publish(record)).rejects.toMatchObject({

@@ -29,7 +29,7 @@ function parseStrings(text: string): Buffer[] {
   })
 }
 
-test('a TXT value quoted for a zone file parses back unchanged, in strings of at most 255 bytes', () => {
+test('an ASCII value quoted for a zone file parses back unchanged, in strings of at most 255 bytes', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary-ascii', minLength: 1, maxLength: 700 }), (value) => {
       const strings = parseStrings(quoteTxtValue(value))
@@ -51,7 +51,7 @@ describe('the record of a claim', () => {
     record: { type: 'TXT', name: 'example.com.', value: 'a=b', ttl: 'Auto' },
   }
 
-  test("a claim's record has a name without trailing dot, and a TTL only if the service sends one", () => {
+  test("a claim's record has its name without the trailing dot, and no TTL if the service sends Auto", () => {
     expect(parseRecord(claim)).toEqual({ name: 'example.com', value: 'a=b', ttl: undefined })
     expect(parseRecord({ ...claim, record: { ...claim.record, ttl: '600' } }).ttl).toBe(600)
   })
@@ -139,7 +139,7 @@ describe('a record that a service could misuse is rejected', () => {
     '_smtp._tls.example.com',
     '_atproto.example.com',
     '_bimi.example.com',
-  ])('a claim is rejected if its record has the reserved name %s', (name) => {
+  ])('a claim is rejected if the name of its record has a reserved label: %s', (name) => {
     expect(() => of('example.com', name)).toThrow(
       expect.objectContaining({ code: 'unexpected_answer', message: expect.stringContaining('reserved') }),
     )
@@ -165,7 +165,7 @@ describe('a record that a service could misuse is rejected', () => {
 test.each([
   ['value', /^prefix=token-1\nprefix=token-2\n$/],
   ['zone', /^d1\.com\.\t300\tIN\tTXT\t"prefix=token-1"\nd2\.com\.\t300\tIN\tTXT\t"prefix=token-2"\n$/],
-])('claims record prints several records one per line with --format %s', async (format, expected) => {
+])('claims record prints one record per line with --format %s', async (format, expected) => {
   const world = createWorld({
     respond(request) {
       const domain_id = request.split('/')[2] ?? ''

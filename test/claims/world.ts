@@ -26,7 +26,7 @@ export const claimOf = (more: object = {}) => ({
 export const GONE = () => jsonResponse(404, { name: 'not_found', message: 'Not found' })
 
 export interface WorldOptions {
-  /** Responds to a request of the service, such as `GET /domains/d1/claim`. */
+  /** Responds to a request to the service, such as `GET /domains/d1/claim`. */
   readonly respond?: (
     request: string,
     body: string | undefined,
@@ -89,5 +89,5 @@ export const jsonLines = (text: string) =>
     .filter(Boolean)
     .map((line) => JSON.parse(line))
 
-/** Returns the error object in the JSON on stderr. */
+/** Returns the error object from the last line of JSON on stderr. */
 export const errorOf = ({ stderr }: { readonly stderr: string }) => jsonLines(stderr).at(-1)?.error

@@ -74,7 +74,7 @@ export function interruptGroup({ child }: Running): void {
   if (child.pid !== undefined) process.kill(-child.pid, 'SIGINT')
 }
 
-/** Creates a home directory and an environment without any variable of this machine that affects the program. */
+/** Creates a home directory, and an environment that has only PATH from this machine. */
 export function createWorld(onEnd: OnEnd = onTestFinished): World {
   const home = mkdtempSync(join(tmpdir(), 'mailclaim-story-'))
   const running = new Set<ChildProcess>()
@@ -222,12 +222,12 @@ export function shareSandbox(sandboxWords: readonly string[] = ['--auto-approve'
 export function install(world: World): void {
   const bin = join(world.home, 'bin')
   mkdirSync(bin, { recursive: true })
-  program(bin, 'mailclaim', `exec '${process.execPath}' '${PROGRAM}' "$@"`)
+  writeScript(bin, 'mailclaim', `exec '${process.execPath}' '${PROGRAM}' "$@"`)
   world.env['PATH'] = `${bin}:${world.env['PATH']}`
 }
 
 /** Writes an executable shell script. */
-export function program(directory: string, name: string, script: string): void {
+export function writeScript(directory: string, name: string, script: string): void {
   writeFileSync(join(directory, name), `#!/bin/sh\n${script}\n`)
   chmodSync(join(directory, name), 0o755)
 }

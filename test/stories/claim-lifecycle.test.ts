@@ -25,7 +25,7 @@ describe.runIf(needs('posix'))('claim', () => {
     ['SIGINT', 130],
     ['SIGKILL', 'SIGKILL'],
   ] as const)(
-    'mailclaim claim, stopped by %s at each step and started again, completes the same claim',
+    'mailclaim claim, stopped by %s at four different events and started again, completes the same claim',
     async (signal, code) => {
       const world = keyed()
       // Block the claim, so that it can't complete before the signal arrives in the last step.

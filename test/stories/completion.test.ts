@@ -10,7 +10,7 @@ import { run } from '../run.ts'
 import { createWorld, install, type World } from './built-program.ts'
 import { openTerminal } from './terminal.ts'
 
-/** Creates a home directory with `mailclaim` in the PATH, two profiles and one remembered domain. */
+/** Creates a home directory with `mailclaim` in the PATH, two profiles, and one claim in the ledger. */
 async function createHome(): Promise<World> {
   const world = createWorld()
   install(world)
@@ -74,10 +74,10 @@ describe.runIf(needs('bash', 'tmux'))('bash', () => {
 
 describe.runIf(needs('zsh', 'tmux'))('zsh', () => {
   test.each([
-    ['when sourced', 'autoload -Uz compinit && compinit -u -D\nsource <(mailclaim completion zsh)'],
-    ['when sourced without compinit', 'source <(mailclaim completion zsh)'],
+    ['from a sourced script', 'autoload -Uz compinit && compinit -u -D\nsource <(mailclaim completion zsh)'],
+    ['from a script sourced without compinit', 'source <(mailclaim completion zsh)'],
     [
-      'from a directory of fpath',
+      'from a script in a directory of fpath',
       'mkdir -p fn && mailclaim completion zsh > fn/_mailclaim && fpath=($PWD/fn $fpath)\nautoload -Uz compinit && compinit -u -D',
     ],
   ])('zsh completes commands, options, option values, profiles and domains %s', async (_how, setUp) => {

@@ -94,7 +94,7 @@ async function serve(options: { readonly apiKey?: true } = {}): Promise<World> {
   }
 }
 
-test('the JSON output of a claim from creation to completion matches its schemas', async () => {
+test('the JSON output of the commands on a claim, from its creation to its completion, matches their schemas', async () => {
   const world = await serve({ apiKey: true })
   for (const [line, code] of [
     ['claims create a.example', 0],
@@ -117,14 +117,17 @@ test('the JSON output of a claim from creation to completion matches its schemas
   expect(await expectLine(world, 'claims forget a.example', expect.any(Number))).toHaveLength(1)
 })
 
-test.each(['blocked', 'failed', 'expired', 'unheard-of'])('JSON of a %s claim is valid', async (status) => {
-  const world = await serve({ apiKey: true })
-  const domain = `${status}.example.org`
-  await world.run(['claims', 'create', domain])
-  await control(world.sandbox, 'POST', `claims/${domain}/outcome`, { status })
-  await expectLine(world, `claims watch ${domain} --timeout 1`, status === 'unheard-of' ? 8 : 9)
-  await expectLine(world, `claims get ${domain}`, 0)
-})
+test.each(['blocked', 'failed', 'expired', 'unheard-of'])(
+  'the JSON of claims watch and claims get for a claim with status %s matches its schemas',
+  async (status) => {
+    const world = await serve({ apiKey: true })
+    const domain = `${status}.example.org`
+    await world.run(['claims', 'create', domain])
+    await control(world.sandbox, 'POST', `claims/${domain}/outcome`, { status })
+    await expectLine(world, `claims watch ${domain} --timeout 1`, status === 'unheard-of' ? 8 : 9)
+    await expectLine(world, `claims get ${domain}`, 0)
+  },
+)
 
 test.each(['none', 'wildcard', 'cname', 'lame', 'silent', 'quotes'])(
   'the DNS report of a record published with the mistake %s matches its schema',
@@ -184,7 +187,7 @@ test.each(['claim', ...['create', 'record', 'check', 'verify', 'watch'].map((wor
   },
 )
 
-test.each(NAMES)('mailclaim %s --json without settings, or misused, prints valid JSON', async (name) => {
+test.each(NAMES)('JSON of mailclaim %s fits its schema without settings, or if misused', async (name) => {
   const definition = await [...walkCommands(tree)].find(({ path }) => path.join(' ') === name)?.leaf.load()
   const given = (definition?.arguments ?? []).map(() => 'example')
   const stays = name === 'sandbox' ? ['--exit-with-stdin'] : []

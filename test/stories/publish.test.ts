@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { needs } from '../requirements.ts'
-import { interruptGroup, program, shareSandbox, type World } from './built-program.ts'
+import { interruptGroup, shareSandbox, type World, writeScript } from './built-program.ts'
 import { openTerminal } from './terminal.ts'
 
 /** Reads a file that the publish command wrote in the home directory. */
@@ -31,12 +31,12 @@ describe.runIf(needs('posix', 'bash'))('the publish command', () => {
   const serve = shareSandbox()
   let count = 0
 
-  /** Creates a world with a claim that no other test has, and a script for `--publish`. */
+  /** Creates a world with a script for `--publish`, and the arguments to claim a domain that no other test uses. */
   async function createPublisher(script: string) {
     const world = serve()
     world.env['MAILCLAIM_API_KEY'] = world.service.api_key
     const domain = `hook${count++}.example`
-    program(world.home, 'hook', script)
+    writeScript(world.home, 'hook', script)
     return {
       world,
       words: ['claim', domain, '--publish', './hook'],
@@ -47,7 +47,7 @@ describe.runIf(needs('posix', 'bash'))('the publish command', () => {
     ['SIGINT', 130],
     ['SIGTERM', 143],
   ] as const)(
-    'on %s, mailclaim sends SIGTERM to the --publish command, which has only the MAILCLAIM_RECORD_ variables, and waits for its end',
+    'on %s, mailclaim sends SIGTERM to the --publish command, whose only MAILCLAIM_ variables begin with MAILCLAIM_RECORD_, and waits for its end',
     async (signal, code) => {
       const { world, words } = await createPublisher(
         "env > environment; echo $$ > pid; trap 'echo bye > got; exit' TERM; sleep 300 & wait",

@@ -75,7 +75,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
     },
   )
 
-  test('output uses only the 16 colors of the terminal, and none with NO_COLOR or --no-color', async () => {
+  test('imports list uses only the 16 colors of the terminal, and none with NO_COLOR or --no-color', async () => {
     const world = signedIn()
     const line = 'mailclaim imports list --status completed'
     const screenOf = async (typed: string, env = {}) => {
@@ -90,7 +90,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
       expect(terminal.colors()).toBe(terminal.screen())
   })
 
-  test('the first login asks for missing settings, stores them, and never shows the typed API key', async () => {
+  test('login --with-api-key asks for a missing base URL, stores the URL and the key, and leaves the key off the screen', async () => {
     const world = serve()
     const { base_url, api_key } = world.service
     delete world.env['MAILCLAIM_BASE_URL']
@@ -126,7 +126,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
     expect(mute.screen()).toMatch(/^error: /)
   })
 
-  test('Ctrl-D at a prompt exits 130, as Ctrl-C does', async () => {
+  test('Ctrl-D at a prompt of login exits 130', async () => {
     const terminal = openTerminal(createWorld(), 'mailclaim login && echo went on')
     await terminal.until(/Base URL of the service:/)
     terminal.keys('C-d')

@@ -59,7 +59,7 @@ describe.runIf(needs('posix'))('exit codes, as a script sees them', () => {
 
 describe.runIf(needs('posix'))('the ends of a pipe', () => {
   test.each(['', '--all --format jsonl', '--json --all', '--format table'])(
-    'imports list %s | head -1 exits 0 without a message',
+    'imports list %s exits 0 without an error message after head -1 has closed the pipe',
     async (options) => {
       const ended = await script(
         scripted(),
@@ -67,7 +67,7 @@ describe.runIf(needs('posix'))('the ends of a pipe', () => {
         'bash',
       )
       expect(ended.stdout).toBe('0\n')
-      // Allow the notice of what the program waits for, which appears on a busy machine.
+      // Allow the hint at further items, and the notice of what the program waits for, which appears on a busy machine.
       expect(ended.stderr.replace(/^(hint: there are more:|Waiting for) .*\n/gm, '')).toBe('')
     },
   )
@@ -144,7 +144,7 @@ describe.runIf(needs('posix'))('environments', () => {
       expect((await list(format)).stdout, format).not.toContain('\u001b')
   })
 
-  test('with a read-only HOME, only commands that write there fail, with the path in the error', async () => {
+  test('with a read-only HOME, imports list and auth token succeed, and config set fails with the path in the error', async () => {
     const world = scripted()
     // /sys is read-only even for root.
     const at = (line: string) =>

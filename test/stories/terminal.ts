@@ -66,10 +66,7 @@ export function openTerminal(world: World, line: string, options: TerminalOption
   }
   return {
     screen: () => capture(),
-    lines: () =>
-      capture('-J')
-        .split('\n')
-        .map((line) => line.trimEnd()),
+    lines: () => capture('-J').split(/[^\S\n]*\n/),
     colors: () => capture('-e'),
     until,
     exit: async () => Number(/\[exit (\d+)\]/.exec(await until(/\[exit \d+\]/))?.[1]),

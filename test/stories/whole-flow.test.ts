@@ -4,7 +4,7 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { launchChromium } from '../chromium.ts'
 import { needs } from '../requirements.ts'
-import { createServedWorld, program, shareSandbox } from './built-program.ts'
+import { createServedWorld, shareSandbox, writeScript } from './built-program.ts'
 import { openTerminal } from './terminal.ts'
 
 const ADDRESS = /http:\/\/\S+\/oauth\/authorize\S+/
@@ -27,7 +27,7 @@ describe.runIf(needs('chromium'))('signing in with Chromium', () => {
     const bin = join(world.home, 'openers')
     mkdirSync(bin)
     const file = join(world.home, 'opened')
-    program(
+    writeScript(
       bin,
       'helper',
       `env > environment; printf '%s' "$*" > '${file}.new' && mv '${file}.new' '${file}'`,
@@ -62,7 +62,7 @@ describe.runIf(needs('chromium'))('signing in with Chromium', () => {
 describe.runIf(needs('posix'))('signing in without a browser on this machine', () => {
   const serve = shareSandbox(['--auto-approve'])
 
-  /** Returns the callback URL that a browser on another machine ends at, which can't reach the listener. */
+  /** Returns the callback URL at which a browser on another machine ends, without reaching the login's listener. */
   async function redirectOf(address: string): Promise<string> {
     const response = await fetch(address, { redirect: 'manual' })
     return response.headers.get('location') ?? expect.fail(`no redirect: ${response.status}`)

@@ -72,7 +72,7 @@ describe.runIf(needs('wine'))('the built program on Windows, in Wine', () => {
     expect(await world.state()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
   })
 
-  test('on Windows, commands use the token stored beside the session file while another program holds that file open', async () => {
+  test('on Windows, auth token prints the same renewed token while another program holds the session file open, and stores it in the file afterward', async () => {
     const world = await createSession('file')
     expireAccessToken(world.files)
     // cmd opens a redirected file without FILE_SHARE_DELETE, so that no process can replace the file.

@@ -77,7 +77,7 @@ if (path.basename(process.execPath).toLowerCase() === 'taskkill.exe') {
 `
 
 /** A running Windows program. */
-export interface InWine {
+export interface WindowsProcess {
   readonly child: ChildProcess
   readonly ended: Promise<Ended>
   /** Returns the output so far: all of stdout, then all of stderr. */
@@ -90,7 +90,7 @@ export interface Wine {
   /** Windows path of Node for Windows. */
   readonly node: string
   /** Starts a Windows program; `node` stands for Node for Windows. */
-  start(commandLine: readonly string[]): InWine
+  start(commandLine: readonly string[]): WindowsProcess
   /** Runs the built program, and resolves when it has exited. */
   mailclaim(...words: readonly string[]): Promise<Ended>
 }
@@ -120,7 +120,7 @@ export function shareWine(): () => Wine {
     symlinkSync(windowsNode(), join(system, 'taskkill.exe'))
     for (const [name, text] of Object.entries(REGISTRY))
       writeFileSync(join(prefix, `${name}.reg`), `WINE REGISTRY Version 2\n\n#arch=win64\n${text}`)
-    // This stops Wine from updating the prefix, which would create the default registry.
+    // Stop Wine from updating the prefix, which would create the default registry.
     writeFileSync(join(prefix, '.update-timestamp'), 'disable\n')
     writeFileSync(join(prefix, 'lacking.cjs'), LACKING)
     // `--persistent` keeps the server running between programs, until `--kill`.

@@ -26,7 +26,7 @@ const CLAIMS = {
 } as const
 type ClaimState = keyof typeof CLAIMS
 
-/** Error response of the service to one kind of request about a domain. */
+/** Error responses of the service, each to one kind of request about a domain. */
 const TROUBLES = {
   none: undefined,
   conflict: { on: 'verify', status: 409, name: 'conflict', message: 'Verification is running' },
@@ -47,10 +47,10 @@ const mostly = <T>(usual: T, all: readonly T[]) =>
 const STATES = Object.keys(CLAIMS) as ClaimState[]
 
 const domain = fc.record({
-  /** Whether this machine knows a claim of the domain. */
+  /** Whether a claim of the domain exists before the run. */
   isKnown: fc.boolean(),
   claim: mostly<ClaimState>('pending', STATES),
-  /** State of the claim after a request to verify it. */
+  /** State of a pending claim after a request to verify it. */
   next: fc.constantFrom(...STATES),
   record: mostly<(typeof RECORDS)[number]>('right', RECORDS),
   trouble: mostly<keyof typeof TROUBLES>('none', Object.keys(TROUBLES) as (keyof typeof TROUBLES)[]),
@@ -63,7 +63,7 @@ const nameOf = (index: number) => `d${index}.com`
 const idOf = (index: number) => `id-${index}`
 const indexIn = (text: string) => Number(/\d+/.exec(text)?.[0])
 
-/** Creates a machine with DNS and a service in the states of these domains. Its ledger has the known claims among `seen`. */
+/** Creates a machine with DNS and a service in the states of these domains. Its ledger has the claims at the indexes `seen`. */
 async function createWorld(domains: readonly Domain[], seen = [...domains.keys()]) {
   const clock = { ...createFakeClock(), ...createVirtualClock() }
   const virtual = clock.now
@@ -200,7 +200,7 @@ const RUNS = { numRuns: Number(process.env['RUNS'] ?? 10) }
 const list = fc.array(domain, { minLength: 2, maxLength: 3 })
 
 test.each(COMMANDS.map((words) => [words.join(' '), words] as const))(
-  'mailclaim %s for several domains gives each domain the same result as alone, counts all of them, and supersedes no newer claim',
+  'mailclaim %s for several domains ends for each with the same exit code and error as alone, counts all domains, and replaces no superseded claim',
   async (_line, words) => {
     await fc.assert(
       fc.asyncProperty(list, async (domains) => {

@@ -6,10 +6,10 @@ import { jsonResponse } from '../../fake-context.ts'
 import { claimOf, createWorld, jsonLines } from '../world.ts'
 
 const DOMAINS = 200
-/** Number of concurrent checks: with three, the silent servers alone would take four times the limit. */
+/** Value of `--jobs`: with only three checks at once, the silent servers alone would take four times the `--timeout`. */
 const JOBS = 3
 const domains = Array.from({ length: DOMAINS }, (_, n) => `d${n}.com`)
-/** Whether the name server of a domain never answers: seven of a hundred. */
+/** Whether the name server of the domain `d<n>.com` never answers: true for seven of a hundred. */
 const isSilent = (n: number) => n % 100 < 7
 const addressOf = (n: number) => `198.51.${Math.floor(n / 200)}.${(n % 200) + 1}`
 
@@ -61,7 +61,7 @@ test.each([
   },
 )
 
-test('mailclaim claim for several domains sends no request for a completed claim but prints its row, and exits 2 for an unusable line', async () => {
+test('mailclaim claim for several domains prints a completed claim without a request, and exits 2 for a list with an unusable line', async () => {
   const world = createWorld({
     respond: (request, body) => {
       const name = request.startsWith('POST /domains/claim')
