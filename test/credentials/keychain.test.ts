@@ -43,7 +43,7 @@ async function isGone(pid: number): Promise<boolean> {
 }
 
 describe('the helper process of the keychain', () => {
-  it('a keychain helper that does not answer in time is killed, even if it ignores every other signal', async () => {
+  it('a keychain helper that does not answer in time is killed, even if it ignores SIGTERM', async () => {
     const { keychain, directory } = scriptedKeychain(`
       import { writeFileSync } from 'node:fs'
       process.on('SIGTERM', () => {})

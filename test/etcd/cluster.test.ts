@@ -7,7 +7,7 @@ import { startCluster } from './cluster.ts'
 const serve = shareSandbox()
 
 test.runIf(needs('etcd'))(
-  'a cluster set up by docs/fleet.md serves two machines, survives one killed member, and refuses to renew after two',
+  'machines that use a cluster set up by docs/fleet.md renew after one member is killed, and exit 7 after a second one is',
   async () => {
     const world = serve()
     const cluster = await startCluster(world.service)

@@ -30,7 +30,7 @@ async function pair() {
   return { ...fleet, a, b, clock: fleet.clock as FakeClock }
 }
 
-const pendingOf = (io: Io) =>
+const outcomeFilesOf = (io: Io) =>
   readdirSync(join(io.directories.state, 'profiles', 'default')).filter((name) => name.startsWith('pending.'))
 
 /** Returns fates for transactions: the listed ones in order, then the last one for all later ones. */
@@ -65,7 +65,7 @@ describe('a session that machines share', () => {
     expect(service.refreshes).toBe(1)
   })
 
-  test('`auth status` reads the session from a second member of etcd if the first does not answer', async () => {
+  test('`describeSharedSession` reads the session from the second member of etcd if the first does not answer', async () => {
     const { a, b, clock, etcd, renew } = await pair()
     await renew(a)
     await endSharedSession(b, 'default')
@@ -110,25 +110,25 @@ describe('a session that machines share', () => {
     expect(service.refreshes).toBe(0)
     etcd.fate = () => 'pass'
     await renew(a)
-    expect([service.refreshes, service.reuse, pendingOf(a)]).toEqual([1, 0, []])
+    expect([service.refreshes, service.reuse, outcomeFilesOf(a)]).toEqual([1, 0, []])
   })
 
   test.each<[string, Fate[]]>([
     ['is lost', ['lost', 'lost', 'pass']],
     ['is applied without an answer', ['unanswered', 'pass']],
-    ['is lost and the second is applied without an answer', ['lost', 'unanswered', 'lost', 'pass']],
-  ])('a renewal writes marker and outcome even if the first transaction %s', async (_what, all) => {
+    ['is lost, and its repetition is applied without an answer', ['lost', 'unanswered', 'lost', 'pass']],
+  ])('a renewal succeeds even if the first write of marker or outcome %s', async (_what, all) => {
     for (const before of [[], ['pass'] as const]) {
       const { a, etcd, service, renew } = await pair()
       etcd.fate = fates(...before, ...all)
       await renew(a)
       etcd.fate = () => 'pass'
       expect(await openSharedStore(a).read()).toMatchObject({ marker: null, session: { generation: 2 } })
-      expect([service.refreshes, service.reuse, pendingOf(a)]).toEqual([1, 0, []])
+      expect([service.refreshes, service.reuse, outcomeFilesOf(a)]).toEqual([1, 0, []])
     }
   })
 
-  test('a renewal whose marker etcd does not confirm sends no refresh token, and the next command removes a marker that arrived late', async () => {
+  test('a renewal whose marker etcd does not confirm sends no refresh token, and the machine can renew after the marker arrived late', async () => {
     const { a, b, etcd, service, renew } = await pair()
     etcd.fate = fates('late')
     const failure = await failureOf(renew(a))
@@ -138,7 +138,7 @@ describe('a session that machines share', () => {
     etcd.fate = () => 'pass'
     expect((await describeSharedSession(b)).state).toBe('refreshing')
     await renew(a)
-    expect([service.refreshes, service.reuse, pendingOf(a)]).toEqual([1, 0, []])
+    expect([service.refreshes, service.reuse, outcomeFilesOf(a)]).toEqual([1, 0, []])
   })
 
   test('etcd refuses a marker that arrives after the next command of the same machine has rewritten the value', async () => {
@@ -210,7 +210,7 @@ describe('a session that machines share', () => {
     if (code !== undefined) expect(ended).toBe(code)
     service.fate = () => 'tokens'
     await renew(b)
-    expect([service.refreshes, service.reuse, pendingOf(a)]).toEqual([code === undefined ? 2 : 1, 0, []])
+    expect([service.refreshes, service.reuse, outcomeFilesOf(a)]).toEqual([code === undefined ? 2 : 1, 0, []])
   })
 
   test('`--retry-interrupted` sends the token again, and if the service refuses it, the outcome stays unknown', async () => {
@@ -232,7 +232,7 @@ describe('a session that machines share', () => {
     const { a, b, clock, etcd, service, renew } = await pair()
     etcd.fate = fates('pass', 'lost')
     expect((await renew(a)).value).toBe('access-2')
-    expect(pendingOf(a)).toHaveLength(1)
+    expect(outcomeFilesOf(a)).toHaveLength(1)
     expect(a.stderr).toMatchObject({ text: expect.stringContaining('this machine keeps it') })
     etcd.fate = () => 'lost'
     const before = clock.monotonic()
@@ -243,7 +243,7 @@ describe('a session that machines share', () => {
     etcd.fate = () => 'pass'
     expect(await failureOf(renew(b))).toMatchObject({ code: 'refresh_interrupted' })
     await findCredentialWithoutRenewal(a)
-    expect([pendingOf(a), service.refreshes]).toEqual([[], 1])
+    expect([outcomeFilesOf(a), service.refreshes]).toEqual([[], 1])
     await renew(b)
     expect([service.refreshes, service.reuse]).toEqual([2, 0])
   })
@@ -263,22 +263,22 @@ describe('a session that machines share', () => {
       service.fate = () => fate
       etcd.fate = fates('pass', 'lost')
       expect(await failureOf(renew(a, options))).toMatchObject({ code })
-      expect(pendingOf(a)).toHaveLength(1)
+      expect(outcomeFilesOf(a)).toHaveLength(1)
       etcd.fate = () => 'pass'
       service.fate = () => 'tokens'
       const before = clock.monotonic()
       for (const io of [a, b])
         expect(await renew(io).catch((error: CliError) => error.code)).toEqual(later ?? expect.anything())
-      expect([clock.monotonic(), pendingOf(a)]).toEqual([before, []])
+      expect([clock.monotonic(), outcomeFilesOf(a)]).toEqual([before, []])
     },
   )
 
-  test('a pending file with damaged tokens is never delivered to etcd', async () => {
+  test('an outcome file (`pending.…`) with damaged tokens is not delivered to etcd', async () => {
     const { a, b, etcd, renew } = await pair()
     etcd.fate = fates('pass', 'lost')
     await renew(a)
     etcd.fate = () => 'pass'
-    const path = join(a.directories.state, 'profiles', 'default', pendingOf(a)[0] ?? '')
+    const path = join(a.directories.state, 'profiles', 'default', outcomeFilesOf(a)[0] ?? '')
     const text = readFileSync(path, 'utf8')
     // Damage the file like a power loss that kept only some of its blocks.
     writeFileSync(path, `${text.slice(0, 200)}${' '.repeat(100)}${text.slice(300)}`)
@@ -290,12 +290,12 @@ describe('a session that machines share', () => {
     const { a, b, clock, service, renew } = await pair()
     service.received = () => clock.advance(75_000)
     await renew(a)
-    expect([pendingOf(a), a.stderr.text]).toEqual([[], ''])
+    expect([outcomeFilesOf(a), a.stderr.text]).toEqual([[], ''])
     await renew(b, { always: false })
     expect([service.refreshes, service.reuse]).toEqual([1, 0])
   })
 
-  test('the warning and the hint about undelivered tokens name a profile other than the default', async () => {
+  test('for a profile other than the default, the warning about tokens that etcd did not confirm and the hint on another machine name the profile', async () => {
     const { machine, signIn, renew, etcd } = createFleet()
     const [a, b] = [
       await machine('build-a', undefined, 'fleet'),
@@ -316,9 +316,9 @@ describe('a session that machines share', () => {
     service.connected = () => etcd.put(undefined)
     await renew(a)
     expect(await failureOf(renew(a))).toMatchObject({ code: 'not_signed_in' })
-    expect(pendingOf(a)).toHaveLength(1)
+    expect(outcomeFilesOf(a)).toHaveLength(1)
     await signIn(a)
-    expect(pendingOf(a)).toEqual([])
+    expect(outcomeFilesOf(a)).toEqual([])
   })
 
   test('a machine suspended for 16 s after writing its marker sends no refresh token', async () => {
@@ -348,7 +348,7 @@ describe('a session that machines share', () => {
     expect(service.reuse).toBe(0)
   })
 
-  test('undelivered tokens are dropped after a login or logout on another machine', async () => {
+  test('tokens that etcd did not confirm are dropped after a login or logout on another machine', async () => {
     for (const end of ['login', 'logout'] as const) {
       const { a, b, etcd, signIn, renew, service } = await pair()
       etcd.fate = fates('pass', 'lost')
@@ -357,7 +357,7 @@ describe('a session that machines share', () => {
       if (end === 'login') await signIn(b)
       else await endSharedSession(b, 'default')
       await renew(a).catch((error: CliError) => expect(error.code).toBe('session_over'))
-      expect([pendingOf(a), service.reuse]).toEqual([[], 0])
+      expect([outcomeFilesOf(a), service.reuse]).toEqual([[], 0])
     }
   })
 

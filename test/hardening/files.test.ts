@@ -101,11 +101,11 @@ async function clientWithFiles(): Promise<{ client: Client; files: Readonly<Reco
 }
 
 /** For each file, a command that reads it, and the exit code if the file is unusable. */
-const USERS: Readonly<Record<string, { words: readonly string[]; code: number; goesOn?: true }>> = {
+const USERS: Readonly<Record<string, { words: readonly string[]; code: number; isOnlyWarning?: true }>> = {
   configuration: { words: ['imports', 'list'], code: 1 },
   session: { words: ['auth', 'refresh'], code: 4 },
   // A damaged ledger entry is only a warning: `claims list` still shows the other claims.
-  'ledger entry': { words: ['claims', 'list'], code: 0, goesOn: true },
+  'ledger entry': { words: ['claims', 'list'], code: 0, isOnlyWarning: true },
 }
 const DAMAGE: Readonly<Record<string, (text: string) => string | Buffer>> = {
   empty: () => '',
@@ -117,7 +117,7 @@ const DAMAGE: Readonly<Record<string, (text: string) => string | Buffer>> = {
 }
 
 describe.runIf(needs('posix')).each(Object.keys(USERS))('damage to the %s', (what) => {
-  const { words, code, goesOn } = USERS[what] ?? { words: [], code: 0 }
+  const { words, code, isOnlyWarning } = USERS[what] ?? { words: [], code: 0 }
 
   test.each(Object.keys(DAMAGE))(
     `if the ${what} is damaged (%s), a command names the file on stderr, and leaves it unchanged`,
@@ -133,7 +133,7 @@ describe.runIf(needs('posix')).each(Object.keys(USERS))('damage to the %s', (wha
       for (const secret of secrets) expect(ran.stderr).not.toContain(secret)
       expect(ran.stderr).toContain(path)
       expect(Buffer.compare(readFileSync(path), Buffer.from(damaged))).toBe(0)
-      if (!goesOn) expect(ran.stderr).toMatch(/hint: .*(move it away|mailclaim login)/)
+      if (!isOnlyWarning) expect(ran.stderr).toMatch(/hint: .*(move it away|mailclaim login)/)
     },
   )
 
@@ -208,7 +208,7 @@ describe.runIf(needs('posix'))('a directory', () => {
     },
   )
 
-  test('a login refuses a symbolic link in place of the profile directory, and writes nothing to its target', async () => {
+  test('a login refuses a dangling symbolic link in place of the profile directory, and writes nothing to its target', async () => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const client = createClient(sandbox)
     const { state } = client.context.directories

@@ -195,7 +195,7 @@ describe('a waiting login', () => {
     await expect(hit(login, '/callback')).rejects.toThrow(/ECONNREFUSED|ECONNRESET/)
   })
 
-  test('a login that waits for the browser listens on loopback only, and sends no CORS header', async () => {
+  test('a login that waits for the browser has its callback on 127.0.0.1, and sends no CORS, cookie or server header', async () => {
     const login = await startLogin()
     const page = await fetch(`${login.callback.href}?state=x`, {
       headers: { origin: 'https://evil.example' },

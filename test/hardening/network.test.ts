@@ -153,7 +153,7 @@ describe.runIf(needs('openssl'))('TLS', () => {
     },
   )
 
-  test('with NODE_TLS_REJECT_UNAUTHORIZED=0, commands and doctor warn that certificates are not checked', async () => {
+  test('with NODE_TLS_REJECT_UNAUTHORIZED=0, `grants list` and `doctor` warn that certificates are not checked', async () => {
     const { url } = await serve('old')
     const env = { NODE_TLS_REJECT_UNAUTHORIZED: '0' }
     const warning = /^warning: whoever answers gets the credential: .*NODE_TLS_REJECT_UNAUTHORIZED=0\)$/m

@@ -125,7 +125,7 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
     }
   })
 
-  it('a random sequence of commands, each with a random fault, causes no token reuse and no untrue message', async () => {
+  it('a random sequence of commands, each with at most one random fault, causes no token reuse and no untrue message', async () => {
     const entry = fc.record({
       command: fc.constantFrom(...COMMANDS),
       step: fc.nat(20),
@@ -150,7 +150,7 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
 })
 
 describe('a keychain', () => {
-  it('a renewal never sends a used token from a keychain restored from a backup', async () => {
+  it('a renewal with a keychain restored from a backup does not send the used token', async () => {
     const machine = new Machine(base, 'keychain')
     const older = machine.item
     expect((await machine.run('renew')).end).toBe('ok')
@@ -159,7 +159,7 @@ describe('a keychain', () => {
     expect(machine.broken).toEqual([])
   })
 
-  it('a renewal never sends the token in a keychain item of another sign-in, even of a higher generation', async () => {
+  it('a renewal does not send the token in a keychain item of another sign-in, even of a higher generation', async () => {
     const machine = new Machine(base, 'keychain')
     machine.item = '111111111111.9@0:0.0'
     const { end } = await machine.run('renew')
@@ -174,7 +174,7 @@ describe('a keychain', () => {
     expect([end, steps.includes('set'), machine.session?.refreshToken]).toEqual(['ok', false, '0.3'])
   })
 
-  it('a renewal stores a token that the keychain refuses in session.json, and the next renewal uses the keychain again', async () => {
+  it('if the keychain refuses a new token, a renewal stores the token in session.json, and the next renewal uses the keychain again', async () => {
     const machine = new Machine(base, 'keychain')
     expect((await machine.run('renew', { step: 'set', fate: 'fails' })).end).toBe('ok')
     expect(machine.session?.refreshToken).toBe('0.2')

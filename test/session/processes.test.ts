@@ -10,7 +10,7 @@ describe('processes that share a session', () => {
   })
 
   it.runIf(needs('posix'))(
-    'a process killed at any moment of a refresh leaves a session that works or reports the interruption',
+    'a process killed at a random moment of a refresh leaves a session that works or reports the interruption',
     async () => {
       const counts = await killedAnywhere({ kills: 6, seed: 20261120 })
       expect(counts).toMatchObject({ reuse: 0, revoked: 0 })

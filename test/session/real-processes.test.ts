@@ -18,9 +18,9 @@ import {
 const PROGRAM = fileURLToPath(new URL('../../bin/mailclaim.js', import.meta.url))
 const run = promisify(execFile)
 
-describe('the hot path of `auth token`', () => {
+describe('`auth token` with a valid access token', () => {
   it.runIf(needs('strace'))(
-    '`auth token` uses no keychain, lock or network on its hot path, and starts no process',
+    '`auth token` with a valid access token uses no keychain, lock or network, and starts no process',
     async () => {
       const world = await createProcessSession({ store: 'file' })
       const trace = join(world.home, 'trace')
@@ -91,7 +91,7 @@ describe.runIf(needs('posix'))('a signal', () => {
 })
 
 describe.runIf(needs('posix'))('a disk', () => {
-  it.runIf(needs('bash'))('a refresh on a full disk sends nothing and keeps the session', async () => {
+  it.runIf(needs('bash'))('a refresh that cannot write sends nothing and keeps the session', async () => {
     const world = await createProcessSession({ store: 'file' })
     world.session.expire()
     // `ulimit -f 0` acts as a full disk: writing the first byte of a file fails.

@@ -140,7 +140,7 @@ describe('a refresh', () => {
     },
   )
 
-  it('a refresh answered with 429 twice is retried, after a delay that doubles', async () => {
+  it('a refresh answered with 429 twice is retried, the second time after twice the delay', async () => {
     const busy = () => textResponse(429, '', { 'retry-after': '0' })
     const world = await signedIn([busy, busy])
     expect(await endOf(() => getCredential(world.io))).toBe('ok')
@@ -170,7 +170,7 @@ describe('a disk that fails after the token was sent', () => {
     ['sync', false, 'access-2', 'ok', UNWRITTEN, 'ok'],
     ['rename', true, 'access-2', 'ok', UNWRITTEN, 'ok'],
   ])(
-    'if the disk fails to %s after the token was sent (forced: %s, access token: %s), the command ends with %s',
+    'if the disk fails to %s after the token was sent (forced: %s, access token: %s), the renewal ends with %s',
     async (call, always, access_token, end, warning, next) => {
       let isBroken = false
       const world = await signedIn([
@@ -196,7 +196,7 @@ describe('a disk that fails after the token was sent', () => {
 
 describe('a note file shorter than its reserved space', () => {
   it.each([0, 4096])(
-    'a note file of %i bytes, shorter than its reserved space, proves that the token was not sent, and the hint names the retry',
+    'a note file of %i bytes, shorter than its reserved space, is reported as cut off before sending, with the hint to retry',
     async (bytes) => {
       const world = await signedIn([() => oauthError(401, 'invalid_client')])
       writeFileSync(join(world.files.directory, `next.${sessionIn(world.files).id}.1`), ' '.repeat(bytes))
@@ -236,7 +236,7 @@ describe('a token whose last use has no known outcome', () => {
 })
 
 describe('the access token', () => {
-  it('an access token valid for another minute is used without lock, keychain or request', async () => {
+  it('an access token is used without a keychain call or request until a minute before its expiry', async () => {
     const world = await signedIn([], 'keychain')
     await getCredential(world.io)
     const { calls } = world.context.keychain as never as { calls: unknown[] }
@@ -261,7 +261,7 @@ describe('the access token', () => {
     expect(await findCredentialWithoutRenewal(world.io)).toEqual({ kind: 'outdated', value: 'access-2' })
   })
 
-  it('if the service rejects an access token, the command renews the token and repeats the request', async () => {
+  it('if the service rejects an access token, the client renews the token and repeats the request', async () => {
     const world = await signedIn([() => jsonResponse(200, TOKENS), () => textResponse(401, '{}')])
     await getCredential(world.io)
     await openClient(world.io).get('/grants')
@@ -318,7 +318,7 @@ describe('a session', () => {
     expect(world.sent).toEqual([])
   })
 
-  it('a renewal deletes the note files (`next.…`) that earlier renewals of the same sign-in left, but not those of other sign-ins', async () => {
+  it('a renewal deletes earlier note files (`next.…`) of the same sign-in, but not those of other sign-ins', async () => {
     const { io, files } = await signedIn([])
     const other = 'next.000000000000.0'
     for (const name of [`next.${sessionIn(files).id}.0`, other])
@@ -377,7 +377,7 @@ describe('waiting', () => {
     return letGo
   }
 
-  it('a renewal that waits for the lock says so after two seconds, and takes the access token that another process stores', async () => {
+  it('a renewal that waits for the lock says so once, and takes the access token that another process stores', async () => {
     const world = await signedIn([])
     const letGo = await hold(world)
     const { clock } = world.context
@@ -394,7 +394,7 @@ describe('waiting', () => {
     letGo()
   })
 
-  it('a renewal that waits for the lock refuses a session of another service stored meanwhile', async () => {
+  it('a renewal that waits for the lock refuses a session of another service that is stored meanwhile', async () => {
     const world = await signedIn([])
     const letGo = await hold(world)
     const { clock } = world.context
@@ -444,7 +444,7 @@ describe('Ctrl-C', () => {
     return { effects, press }
   }
 
-  it('Ctrl-C before the refresh token is sent ends the command with exit 130, and leaves no note file', async () => {
+  it('Ctrl-C before the refresh token is sent ends the renewal with exit 130, and leaves no note file', async () => {
     const world = await signedIn([], 'keychain')
     const { effects, press } = interrupts()
     const { keychain } = world.context

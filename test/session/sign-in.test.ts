@@ -52,7 +52,7 @@ describe('a login', () => {
     },
   )
 
-  it('a login that cannot write its session file keeps the keychain item of the former session', async () => {
+  it('a login that cannot write to the disk keeps the keychain item of the former session', async () => {
     const { io, keychain, files } = await machine()
     await signInWith(io, tokens('1'), 'keychain')
     const before = [...keychain.items]
@@ -85,7 +85,7 @@ describe('a login', () => {
   })
 
   it.each(['no_module', 'no_keychain', 'locked', 'timeout', 'refused'] as const)(
-    'a login with a broken keychain (%s) fails before the browser opens, and keeps the former session',
+    '`prepareSignIn` fails with a broken keychain (%s), and keeps the former session',
     async (trouble) => {
       const { io, keychain, files } = await machine()
       await signInWith(io, tokens('1'), 'file')
@@ -96,7 +96,7 @@ describe('a login', () => {
     },
   )
 
-  it('a login whose reserved file a logout has removed reserves another before exchanging the code', async () => {
+  it('`reserve` of a prepared login reserves its disk space again if a logout has removed the reserved file', async () => {
     const { io, files } = await machine()
     const prepared = await prepareSignIn(io, 'file', 'session')
     await forgetSession(io, 'default')
@@ -113,7 +113,7 @@ describe('a login', () => {
 
 describe('a stored API key', () => {
   it.each(['file', 'keychain'] as const)(
-    'a stored API key (%s store) is used as the credential, is never renewed, and needs no lock',
+    'an API key (%s store) can be stored and used although the profile cannot be locked, and is never renewed',
     async (store) => {
       const { io, keychain, files } = await machine()
       await files.prepare()
@@ -130,7 +130,7 @@ describe('a stored API key', () => {
 })
 
 describe('a logout', () => {
-  it('a logout removes every note file (`next.…`), since such a file may hold a token', async () => {
+  it('a logout removes the note file (`next.…`) that a renewal left', async () => {
     const { io, files } = await machine()
     await signInWith(io, tokens('1'), 'file')
     writeFileSync(join(files.directory, `next.${sessionIn(files).id}.1`), 'x')
@@ -138,7 +138,7 @@ describe('a logout', () => {
     expect(readdirSync(files.directory)).toEqual(['lock'])
   })
 
-  it('a logout deletes the keychain item even if the session file is gone', async () => {
+  it('a logout deletes the keychain item even if the directory of the profile is gone', async () => {
     const { io, keychain, files } = await machine()
     await signInWith(io, tokens('1'), 'keychain')
     rmSync(files.directory, { recursive: true })
@@ -146,7 +146,7 @@ describe('a logout', () => {
     expect(keychain.items.size).toBe(0)
   })
 
-  it('a logout with a damaged session file succeeds on a machine without a keychain', async () => {
+  it('a logout with a damaged session file succeeds on a machine whose keychain library does not load', async () => {
     const { io, keychain, files } = await machine()
     await signInWith(io, tokens('1'), 'file')
     writeFileSync(files.session, 'x')
@@ -173,7 +173,7 @@ describe('a logout', () => {
 })
 
 describe('two state directories', () => {
-  it('two state directories that share a keychain have separate items, and a logout deletes only one', async () => {
+  it('two state directories that share a keychain have separate items, and a logout in one keeps the item of the other', async () => {
     const first = await machine()
     const second = await machine()
     const io: Io = { ...second.io, keychain: first.keychain }
@@ -220,7 +220,7 @@ describe('an unusable session file', () => {
     },
   )
 
-  it('a session file copied to another profile is refused there, and a logout there keeps the original', async () => {
+  it('a session file copied to another profile is refused in that profile, whose logout keeps the original', async () => {
     const { context, io, files } = await machine()
     await signInWith(io, tokens('1'), 'file')
     cpSync(files.directory, join(dirname(files.directory), 'work'), { recursive: true })

@@ -98,7 +98,7 @@ describe('a lock', () => {
     expect(await isLocked(path)).toBe(false)
   })
 
-  it('`withLock` fails if another process keeps the lock until the timeout, or returns the result of `meanwhile`', async () => {
+  it('`withLock` fails at the timeout if the lock is still held, unless `meanwhile` returns a result', async () => {
     await withLock(path, context, { timeoutMs: 0 }, async () => {
       expect(await isLocked(path)).toBe(true)
       await expect(withLock(path, context, { timeoutMs: 500 }, async () => 'mine')).rejects.toMatchObject({
@@ -111,7 +111,7 @@ describe('a lock', () => {
     })
   })
 
-  it('on a system without file locks, `withLock` fails, or runs the work if `withoutLocks` is "continue"', async () => {
+  it('`withLock` fails if the file cannot be locked, unless `withoutLocks` is "continue"', async () => {
     const disk = { ...realDisk, lock: () => Promise.reject(new Error('no locks')) }
     await expect(withLock(path, context, { timeoutMs: 0, disk }, async () => 1)).rejects.toMatchObject({
       code: 'store_unavailable',
