@@ -15,7 +15,7 @@ import type {
   Output,
 } from '../src/context.ts'
 import { InterruptedError } from '../src/errors.ts'
-import { type GlobalOptions, resolveSettings, type Settings } from '../src/settings/settings.ts'
+import { type GivenOptions, resolveSettings, type Settings } from '../src/settings/settings.ts'
 
 /** A clock that stands still until a test advances it, or until a sleep, which advances it at once and returns. */
 export interface FakeClock extends Clock {
@@ -231,7 +231,7 @@ export function textResponse(
 /** Resolves settings from these options; the base URL is `http://127.0.0.1:1` by default, and the client id `client-1`. */
 export function fakeSettings(
   context: Context,
-  options: GlobalOptions = {},
+  options: GivenOptions = {},
   argv: readonly string[] = [],
 ): Promise<Settings> {
   return resolveSettings({ baseUrl: 'http://127.0.0.1:1', clientId: 'client-1', ...options }, argv, context)

@@ -4,7 +4,7 @@ import type { Context } from '../context.ts'
 import { Exit, type ExitCode } from '../errors.ts'
 import { type Completion, longFlag, type OptionDefinition } from '../settings/option.ts'
 import { DEFAULT_PROFILE } from '../settings/profiles.ts'
-import { type GlobalOptions, resolveSettings } from '../settings/settings.ts'
+import { type GivenOptions, resolveSettings } from '../settings/settings.ts'
 import { SETTING_KEYS, SETTINGS, type SettingDefinition, settingName } from '../settings/table.ts'
 import { type CommandLine, listSubcommands, loadCommand, parseArgv, readOption, takesValue } from './line.ts'
 
@@ -136,6 +136,6 @@ async function listValues(
 /** Resolves the settings with the profile and base URL of the command line, which determine the ledger with the candidates. */
 function readSettings(before: readonly string[], context: Context) {
   const [profile, baseUrl] = [readOption(before, '--profile'), readOption(before, '--base-url')]
-  const options: GlobalOptions = { ...(profile && { profile }), ...(baseUrl && { baseUrl }) }
+  const options: GivenOptions = { ...(profile && { profile }), ...(baseUrl && { baseUrl }) }
   return resolveSettings(options, [], context)
 }

@@ -4,7 +4,7 @@ import { createGlobalOptions, formatArgumentHelp, listHelpOptions, ROOT_HELP } f
 import { tree } from '../commands/tree.ts'
 import type { Context } from '../context.ts'
 import { Exit, type ExitCode, usageError } from '../errors.ts'
-import { type GlobalOptions, resolveSettings, type Settings, usesSharedStore } from '../settings/settings.ts'
+import { type GivenOptions, resolveSettings, type Settings, usesSharedStore } from '../settings/settings.ts'
 import { createPalette, type Palette, usesColor } from '../terminal/color.ts'
 import { createIo, ignoreClosedStdout } from '../terminal/io.ts'
 import {
@@ -145,7 +145,7 @@ function buildRootCommand(
     addOptions(command, globals, GLOBAL_OPTIONS_TITLE)
     command.addHelpText('after', () => formatHelpFooter(definition.examples, palette, width))
     command.action(() => {
-      const options: GlobalOptions & Record<string, unknown> = readGivenOptions(command)
+      const options: GivenOptions & Record<string, unknown> = readGivenOptions(command)
       checkOptionRelations([...own, ...globals], options)
       return runCommand(definition, command.args, options, argv, context)
     })
@@ -159,7 +159,7 @@ function buildRootCommand(
 async function runCommand(
   definition: CommandDefinition,
   words: readonly string[],
-  options: GlobalOptions & Record<string, unknown>,
+  options: GivenOptions & Record<string, unknown>,
   argv: readonly string[],
   context: Context,
 ): Promise<void> {

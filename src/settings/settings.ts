@@ -40,7 +40,7 @@ export const GLOBAL_OPTIONS = {
 type GlobalOption = (typeof GLOBAL_OPTIONS)[keyof typeof GLOBAL_OPTIONS]
 
 /** Values of the global options and of the settings' options on the command line; an option that wasn't given is absent. */
-export type GlobalOptions = OptionValues<readonly GlobalOption[]> & {
+export type GivenOptions = OptionValues<readonly GlobalOption[]> & {
   readonly [Setting in typeof PROFILE_OPTION | (typeof SETTINGS)[SettingKey] as OptionName<Setting>]?:
     | string
     | readonly string[]
@@ -91,7 +91,7 @@ export interface Settings {
  * @throws CliError exit 2 for an invalid profile name or `--json` with another `--format`; `no_home`, exit 1
  */
 export async function resolveSettings(
-  options: GlobalOptions,
+  options: GivenOptions,
   argv: readonly string[],
   context: Pick<Context, 'environment' | 'directories' | 'stdin' | 'stdout' | 'stderr'>,
   usualFormat?: string,

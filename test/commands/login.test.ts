@@ -5,7 +5,7 @@ import { command } from '../../src/commands/login.ts'
 import { Exit } from '../../src/errors.ts'
 import { profileFiles, readSession } from '../../src/session/session-file.ts'
 import { readConfig } from '../../src/settings/config.ts'
-import { type GlobalOptions, resolveSettings, type Settings } from '../../src/settings/settings.ts'
+import { type GivenOptions, resolveSettings, type Settings } from '../../src/settings/settings.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import {
   createFakeContext,
@@ -18,7 +18,7 @@ import { createClient } from '../hardening/in-process-client.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
 
 /** Options of `login`, including those of settings. */
-type Options = Parameters<typeof command.run>[0]['options'] & GlobalOptions
+type Options = Parameters<typeof command.run>[0]['options'] & GivenOptions
 
 const TOKENS = {
   access_token: 'access-1',

@@ -14,7 +14,7 @@ import {
 } from '../../src/session/session-file.ts'
 import { prepareSignIn } from '../../src/session/sign-in.ts'
 import { formatUrl } from '../../src/settings/addresses.ts'
-import { type GlobalOptions, getBaseUrl } from '../../src/settings/settings.ts'
+import { type GivenOptions, getBaseUrl } from '../../src/settings/settings.ts'
 import { createIo, type Io } from '../../src/terminal/io.ts'
 import {
   createFakeContext,
@@ -69,7 +69,7 @@ export async function createSandboxSession(options: FakeContextOptions = {}, eff
     clearFaults: async () => {
       await control(sandbox, 'DELETE', '/faults')
     },
-    settingsWith: (more: GlobalOptions) => fakeSettings(context, { ...given, ...more }),
+    settingsWith: (more: GivenOptions) => fakeSettings(context, { ...given, ...more }),
   }
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Context } from '../../src/context.ts'
-import { type GlobalOptions, resolveSettings, settingValue } from '../../src/settings/settings.ts'
+import { type GivenOptions, resolveSettings, settingValue } from '../../src/settings/settings.ts'
 import {
   SETTING_KEYS,
   SETTINGS,
@@ -39,12 +39,12 @@ describe.each(Object.entries(EXAMPLES) as [SettingKey, readonly [string, string 
   (key, [valid, invalid]) => {
     const name = settingName(key)
     const setting: SettingDefinition<unknown> = SETTINGS[key]
-    const options = (value: string): GlobalOptions => ({
+    const options = (value: string): GivenOptions => ({
       [key.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase())]: setting.repeatable
         ? value.split(' ')
         : value,
     })
-    const chosen = async (given: GlobalOptions, context: Context) =>
+    const chosen = async (given: GivenOptions, context: Context) =>
       (await resolveSettings(given, [], context)).chosen[key]
 
     test(`the setting ${key} is stored, printed, listed and removed by mailclaim config`, async () => {
@@ -106,7 +106,7 @@ test('an invalid resolver is no error in login --with-api-key, which does not qu
 })
 
 describe('interactive prompts', () => {
-  const mayAsk = async (options: GlobalOptions, environment: Partial<Context['environment']> = {}) =>
+  const mayAsk = async (options: GivenOptions, environment: Partial<Context['environment']> = {}) =>
     (await resolveSettings(options, [], createFakeContext({ terminal: { columns: 80 }, environment })))
       .interactive
 
@@ -116,7 +116,7 @@ describe('interactive prompts', () => {
     expect((await resolveSettings({}, [], createFakeContext())).interactive).toBe(false)
   })
 
-  test.each<[string, GlobalOptions, Partial<Context['environment']>, boolean]>([
+  test.each<[string, GivenOptions, Partial<Context['environment']>, boolean]>([
     ['--json forbids', { json: true }, {}, false],
     ['--format jsonl forbids', { format: 'jsonl' }, {}, false],
     ['--no-input forbids', { input: false }, {}, false],

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import stringWidth from 'fast-string-width'
 import { describe, expect, test } from 'vitest'
-import type { GlobalOptions } from '../../src/settings/settings.ts'
+import type { GivenOptions } from '../../src/settings/settings.ts'
 import { createPalette, PLAIN_PALETTE, usesColor } from '../../src/terminal/color.ts'
 import { type Column, plainText, valueAt } from '../../src/terminal/columns.ts'
 import { createIo } from '../../src/terminal/io.ts'
@@ -18,7 +18,7 @@ const COLUMNS: readonly Column[] = [
   { field: 'only_programs', only: 'programs' },
 ]
 
-async function ioFor(options: GlobalOptions = {}, columns?: number) {
+async function ioFor(options: GivenOptions = {}, columns?: number) {
   const context = createFakeContext(columns === undefined ? {} : { terminal: { columns } })
   const io = createIo(context, await fakeSettings(context, { color: false, ...options }))
   return { io, context }
@@ -26,7 +26,7 @@ async function ioFor(options: GlobalOptions = {}, columns?: number) {
 
 async function list(
   pages: readonly (readonly object[])[],
-  options: GlobalOptions,
+  options: GivenOptions,
   { columns, hasMore = false, envelope }: { columns?: number; hasMore?: boolean; envelope?: object } = {},
 ) {
   const { io, context } = await ioFor(options, columns)
@@ -36,7 +36,7 @@ async function list(
   return { out: context.stdout.text, err: context.stderr.text }
 }
 
-async function one(item: object, options: GlobalOptions, columns?: number) {
+async function one(item: object, options: GivenOptions, columns?: number) {
   const { io, context } = await ioFor(options, columns)
   await io.write(item, COLUMNS)
   return context.stdout.text
