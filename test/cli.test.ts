@@ -206,7 +206,7 @@ test('global options are accepted before, between and after the words of a comma
     expect(JSON.parse((await type(line)).stdout).object).toBe('list')
 })
 
-test('of --format given twice, the last value is used, and a second --resolver is validated', async () => {
+test('if --format is given twice, the last value is used; a second --resolver is validated too', async () => {
   const { stdout } = await type('config list --format tsv --format json --profile one --profile one')
   expect(JSON.parse(stdout).object).toBe('list')
   const { code, stderr } = await type('--resolver 192.0.2.1 config list --resolver 300.0.2.2')

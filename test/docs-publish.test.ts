@@ -109,7 +109,7 @@ describe.runIf(needs('posix', 'bash', 'jq'))('the publishing recipes in the docu
       ['compute', 'domain', 'records', 'create', 'example.com', '--record-type', 'TXT', ...doctl],
     ],
     ['doctl', [{ type: 'TXT', name: '_mc', data: VALUE }], undefined],
-  ])('the publish recipe for %s adds the record unless zone %j has it', async (tool, records, created) => {
+  ])('the publish recipe for %s adds the record unless it is in %j', async (tool, records, created) => {
     const { calls, code, stderr } = await run(tool, records)
     expect(code, stderr).toBe(0)
     expect(calls.slice(1)).toEqual(created === undefined ? [] : [created])

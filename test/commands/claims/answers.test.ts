@@ -129,7 +129,7 @@ test('claim and claims create fail without showing the record if it is at anothe
   }
 })
 
-test('claims verify exits 6 if the service refuses to verify, and 0 if the status has also changed', async () => {
+test('claims verify exits 6 if the service refuses to verify, or 0 if the claim has a new status by then', async () => {
   for (const [status, code] of [
     ['pending', 6],
     ['verified', 0],
