@@ -41,7 +41,7 @@ export function createCheckCache(clock: Pick<Clock, 'monotonic'>) {
       const known = silences.get(keyOf(server))
       return known !== undefined && known.count >= SILENT_AFTER && clock.monotonic() < known.until
     },
-    /** Records whether a server answered a query. An answer resets the count of unanswered queries. */
+    /** Records the end of a query; `answered` is false only after a timeout. True resets the count of unanswered queries. */
     recordReply(server: DnsServerAddress, answered: boolean): void {
       const key = keyOf(server)
       const count = answered ? 0 : (silences.get(key)?.count ?? 0) + 1

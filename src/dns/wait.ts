@@ -20,7 +20,8 @@ export interface CheckAttempt {
 
 /**
  * Checks repeatedly until the record is ready or the deadline has passed. Yields each report, and returns the last one. Between
- * two checks, polls the first name server that lacks the record; if its TXT values change, the next check follows at once.
+ * two checks, polls the first name server that has neither the record nor a CNAME; if its TXT values change, the next check
+ * follows at once.
  *
  * @param request `deadline` limits the wait, including the first check
  * @param runLimited runs a check once few enough checks of other domains are running; by default at once
@@ -69,8 +70,8 @@ async function pause(ms: number, hasChanged: () => Promise<boolean>, effects: Dn
 }
 
 /**
- * Whether the TXT values of the first name server that lacked the record in the report have changed. False without such a server
- * or without its response.
+ * Whether the TXT values of the first name server with the outcome `absent`, `mismatch` or `nxdomain` in the report have changed.
+ * False without such a server or without its response.
  */
 async function hasChanged({ name, nameservers }: CheckReport, request: WaitRequest, effects: DnsEffects) {
   const lacking = nameservers.find(({ outcome }) => ['absent', 'mismatch', 'nxdomain'].includes(outcome))
