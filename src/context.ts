@@ -86,8 +86,9 @@ export interface Output {
   /** Width of the terminal in columns, measured at each access because windows change; undefined without a known width. */
   readonly columns: number | undefined
   /**
-   * Writes text and resolves when the text has been passed on, so that callers wait for a slow reader (backpressure). A closed
-   * standard output (EPIPE) rejects with `OutputClosedError`, other failures with `output_failed`; standard error never rejects.
+   * Writes text and resolves when the system has accepted it, so that callers wait for a slow reader (backpressure). Standard
+   * output rejects with `OutputClosedError` if it is closed (EPIPE), with the reason of an interrupt that ends the wait, and with
+   * `output_failed` for other errors; standard error never rejects.
    */
   write(text: string): Promise<void>
 }

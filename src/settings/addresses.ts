@@ -125,7 +125,7 @@ export function parseResolver(text: string, name: string): DnsServerAddress | UR
 }
 
 /** Validates a list of resolvers separated by spaces or commas; returns their unchanged texts. @throws CliError `usage`, exit 2 */
-export function parseResolvers(text: string, name: string): string[] {
+export function validateResolvers(text: string, name: string): string[] {
   const resolvers = parseList(text, name)
   for (const resolver of resolvers) parseResolver(resolver, name)
   return resolvers
