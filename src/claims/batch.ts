@@ -42,7 +42,7 @@ export interface DomainResult {
 
 /** Effects and limits for the work on one domain; all but `releaseSlot` are shared by all domains of the run. */
 export interface BatchContext {
-  /** `Io` without warnings and progress. Its requests obey the run's rate limit, deadline and interrupts. */
+  /** `Io` without warnings and progress. Its requests obey the service's rate limit, and the run's deadline and interrupts. */
   readonly io: Io
   /** Returns the client that all domains share. @throws CliError exit 3 without a usable base URL */
   readonly client: () => ServiceClient
@@ -58,7 +58,7 @@ export interface BatchContext {
   readonly reportWait: (report: CheckReport) => Promise<void>
 }
 
-/** A command as `processDomains` runs it over several domains. */
+/** The work of a command on each of several domains, and how `processDomains` prints the results. */
 export interface BatchCommand {
   readonly columns: readonly Column[]
   /** Whether the user can give a claim's `domain_id` instead of a domain name. */
@@ -146,7 +146,7 @@ async function readInputs(args: readonly string[], { from, all }: BatchOptions, 
 }
 
 /**
- * Creates what all domains share of `BatchContext`, except for `say` and `reportWait`.
+ * Creates the part of `BatchContext` that all domains share, except for `say` and `reportWait`.
  *
  * @param signal aborts on an interrupt, or when an error of one domain stops all
  * @returns also `requireTime`, which throws after the deadline or the abort, when no more work may begin
@@ -339,9 +339,9 @@ export function processClaims(
  * Returns the result for a ledger entry whose claim was completed when last seen, else undefined. Such a claim needs no more work,
  * so the row tells only when the claim was last seen (`seen_at`).
  */
-export function resultIfCompleted(newest: LedgerEntry | undefined, now: number): DomainResult | undefined {
-  if (newest === undefined || judgeClaim(newest.claim, now).phase !== 'completed') return undefined
-  return { label: 'completed', item: { ...newest.claim, seen_at: newest.seen_at } }
+export function resultIfCompleted(entry: LedgerEntry | undefined, now: number): DomainResult | undefined {
+  if (entry === undefined || judgeClaim(entry.claim, now).phase !== 'completed') return undefined
+  return { label: 'completed', item: { ...entry.claim, seen_at: entry.seen_at } }
 }
 
 /**

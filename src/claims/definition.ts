@@ -18,10 +18,10 @@ export const CLAIM_EVENTS = {
 
 const { dns, verification, status, waiting, warning, done } = CLAIM_EVENTS
 
-/** Event names of `claims watch --format jsonl`. */
+/** Event names of `claims watch --format jsonl`, with their descriptions. */
 export const WATCH_EVENTS = { status, waiting, warning, done } as const
 
-/** Event names of `claims verify --format jsonl`. */
+/** Event names of `claims verify --format jsonl`, with their descriptions. */
 export const VERIFY_EVENTS = {
   ...{ dns, verification, ...WATCH_EVENTS },
   // `claims verify` checks DNS only once, so its `waiting` events are about the service alone.

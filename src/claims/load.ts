@@ -67,7 +67,7 @@ export async function unknownClaimError(domain: string, hint: string, io: Io): P
   })
 }
 
-/** Finds a claim as `findClaim`; for a domain without a claim in the ledger, returns its ASCII form. @throws CliError exit 2 */
+/** Finds a claim as `findClaim`, or returns the ASCII form of a domain without a claim in the ledger. @throws CliError exit 2 */
 export async function findClaimOrDomain(
   argument: string | undefined,
   io: Io,

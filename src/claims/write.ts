@@ -41,7 +41,7 @@ function writeEvent({ event, claim, report, error, earlier }: ClaimEvent, io: Io
 /** Prints the events of a claim on stderr, in all formats but `jsonl`. */
 export interface ClaimPresenter {
   readonly show: (event: ClaimEvent) => Promise<void>
-  /** Whether `show` prints the claim's record and status: then a table of the claim after an error would repeat them. */
+  /** Whether `show` prints the claim's record and status, so that a table of the claim after an error would only repeat them. */
   readonly showsClaim?: boolean
 }
 
@@ -73,8 +73,8 @@ export async function presentClaimEvents(
 }
 
 /**
- * Prints an event on stderr: a warning, or a line with the domain; and its hint below. Skips the text of a `done` event, because
- * the claim or the error follows.
+ * Prints an event on stderr, as a warning or as a line with the domain, with its hint below. Skips the text of a `done` event,
+ * because the claim or the error follows.
  */
 export async function printClaimEvent({ event, claim, text, hint }: ClaimEvent, io: Io): Promise<void> {
   if (event === 'warning') await io.warn(text)
