@@ -2,8 +2,8 @@ import type { Readable } from 'node:stream'
 
 /**
  * The program's surroundings (environment, directories, streams, clock, network, keychain, signals) as one plain object. `main.ts`
- * builds the real `Context`; tests pass a fake `Context` to a command, so that no module has to be mocked. Files aren't faked:
- * commands read and write them below `directories`.
+ * builds the real `Context`; tests pass a fake `Context` to a command, so that no module has to be mocked. Files aren't part of
+ * `Context`: commands access them directly, most of them below `directories`.
  */
 export interface Context {
   readonly installation: Installation
