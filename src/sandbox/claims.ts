@@ -71,8 +71,8 @@ export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
   }
 
   function scheduleLookup(claim: Claim): void {
-    // Schedule from the current time, not from the due time of the previous step: after a jump of the clock, lookups scheduled in
-    // the past would all run at once, although the DNS data can't have changed between them.
+    // Schedule from the current time, not from the due time of the previous lookup: after a jump of the clock, lookups scheduled
+    // in the past would all run at once, although the DNS data can't have changed between them.
     schedule(claim, clock.now() + stepMs, async (due) => {
       const values = await lookUp(claim.request.name)
       if (claim.status !== 'pending') return
@@ -87,7 +87,10 @@ export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
     schedule(claim, from + stepMs, () => setStatus(claim, status))
   }
 
-  /** Sets the status and its reason, by default that of `DEFAULT_REASONS` if any, and cancels the scheduled step. */
+  /**
+   * Sets the status and its reason, by default that of `DEFAULT_REASONS` if any, and cancels the scheduled DNS lookup or final
+   * status.
+   */
   function setStatus(claim: Claim, status: string, reason = DEFAULT_REASONS.get(status)): void {
     claim.cancelNextStep()
     claim.status = status
@@ -155,7 +158,8 @@ export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
       const { status, reason } = readOutcome(body)
       const claim = findByKey(key)
       setStatus(claim, status, reason)
-      // A claim doesn't end in `verified` or `pending`, so schedule its next step: this is how tests unblock a claim.
+      // A claim doesn't end in `verified` or `pending`, so schedule its final status or DNS lookup: this is how tests unblock a
+      // claim.
       if (status === 'verified') scheduleEnd(claim, clock.now(), 'completed')
       if (status === 'pending' && claim.verifyRequested) scheduleLookup(claim)
       return serializeClaim(claim)

@@ -32,7 +32,7 @@ export interface SandboxOptions {
   readonly grants?: number | undefined
   /** Lifetime of access tokens in virtual seconds. Default: 900. */
   readonly accessTokenSeconds?: number | undefined
-  /** Virtual seconds between the steps of a claim's verification. Default: 0.25. */
+  /** Virtual seconds before each DNS lookup for a claim, and before its final status. Default: 0.25. */
   readonly stepSeconds?: number | undefined
 }
 

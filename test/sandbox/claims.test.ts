@@ -6,7 +6,7 @@ import { advance, api, control } from './talk.ts'
 
 const DAY = 86_400
 
-/** Options with a minute between the steps of a claim, so that no step happens unless the virtual clock is advanced. */
+/** Options with a minute before each DNS lookup and final status, so that neither happens unless the virtual clock is advanced. */
 const SLOW = { stepSeconds: 60 }
 
 const create = (sandbox: Sandbox, fields: object) => api(sandbox, 'POST', '/domains/claim', { body: fields })
