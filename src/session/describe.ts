@@ -98,8 +98,8 @@ async function stateOf(io: Io, files: ProfileFiles, session: Session): Promise<C
     const { interruption } = findNewestToken(files, session, answer)
     if (interruption !== undefined) throw interruption
   } catch (error) {
-    // While another process renews or signs in, its unfinished note file or keychain item looks like an interruption. So
-    // report `refreshing` while the lock is held, and start over if the session has changed since.
+    // While another process renews or signs in, its unfinished note file (`next.…`) or keychain item looks like an
+    // interruption. So report `refreshing` while the lock is held, and start over if the session has changed since.
     if (await isLocked(files.lock, files.disk)) return 'refreshing'
     const { session: now } = readSessionOrThrow(io, files)
     if (now.id === id && now.generation === generation) throw error

@@ -14,7 +14,7 @@ export function tokenNoteName({ id, generation }: Pick<Session, 'id' | 'generati
 }
 
 /**
- * Reads a note file.
+ * Reads a note file (`next.…`).
  *
  * @returns the next session if the text is complete; `unsent` if the file is shorter than `NOTE_BYTES`, which are written and
  *   flushed before the token is sent; `absent` if there is no such file; otherwise `incomplete`: the token may have been sent
@@ -33,8 +33,8 @@ export function readTokenNote(
 }
 
 /**
- * Whether the content of a note file is a complete session, which may replace `session.json`. A session without refresh token
- * is complete only if it has ended: otherwise its token may be in no store.
+ * Whether the content of a note file (`next.…`) is a complete session, which may replace `session.json`. A session without
+ * refresh token is complete only if it has ended: otherwise its token may be in no store.
  */
 export function isCompleteSession(next: ReturnType<typeof readTokenNote> | undefined): next is Session {
   return typeof next === 'object' && (next.refreshToken !== undefined || next.ended !== undefined)
@@ -112,7 +112,7 @@ export function reserveFile(
   }
 }
 
-/** An open note file or outcome file, with disk space for the text to come. */
+/** An open note file (`next.…`) or outcome file (`pending.…`), with disk space for the text to come. */
 export type ReservedFile = ReturnType<typeof reserveFile>
 
 /**
@@ -125,8 +125,8 @@ export function sessionChangedError(profile: string): CliError {
 }
 
 /**
- * Renames a complete note file to `session.json`, which in one step stores the next session and removes the note file. Then
- * removes the note files of earlier tokens of the sign-in.
+ * Renames a complete note file (`next.…`) to `session.json`, which in one step stores the next session and removes the note
+ * file. Then removes the note files of earlier tokens of the sign-in.
  *
  * @throws CliError `refresh_token_lost`, exit 4, if the note file is gone; `cannot_write`, exit 1, if the rename failed: the
  *   note file stays
@@ -136,15 +136,15 @@ export function replaceSession(files: ProfileFiles, path: string, { id, generati
   try {
     disk.rename(path, files.session)
   } catch (error) {
-    // Compare the stored generation, since the session may be stored despite the error: another process renamed the same
-    // note file, or the file system reported an error after renaming.
+    // Compare the stored generation, since the session may be stored despite the error: another process renamed the same note
+    // file (`next.…`), or the file system reported an error after renaming.
     const now = findSession(files)
     const isStored = now?.id === id && now.generation >= generation
     if (!isStored)
       throw errnoCode(error) === 'ENOENT' ? tokenLostError(profile) : cannotWriteError(files.session, error)
   }
-  // Flush the directory before removing earlier note files: otherwise a power loss could bring back the former `session.json`
-  // without its note file, and its used token would be sent again.
+  // Flush the directory before removing earlier note files (`next.…`): otherwise a power loss could bring back the former
+  // `session.json` without its note file, and its used token would be sent again.
   catchError(() => {
     disk.syncDirectory(directory)
     for (const name of listTokenNotes(files)) {
@@ -156,8 +156,8 @@ export function replaceSession(files: ProfileFiles, path: string, { id, generati
 }
 
 /**
- * Stores the next session from the complete note file of an earlier process. Flushes the file before renaming it, because its
- * text may be in the page cache only: a power loss could leave an empty `session.json`.
+ * Stores the next session from the complete note file (`next.…`) of an earlier process. Flushes the file before renaming it,
+ * because its text may be in the page cache only: a power loss could leave an empty `session.json`.
  *
  * @throws CliError `cannot_write`, exit 1; as `replaceSession`
  */

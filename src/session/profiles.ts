@@ -8,7 +8,10 @@ import type { Io } from '../terminal/io.ts'
 import { notSignedInError } from './messages.ts'
 import { type ProfileFiles, profilesDirectory, readSession } from './session-file.ts'
 
-/** Lists the profiles that have any file except the lock, such as a session or a note file, since each may hold a secret. */
+/**
+ * Lists the profiles that have any file except the lock, such as a session or a note file (`next.…`), since each may hold a
+ * secret.
+ */
 export function listProfilesWithSecrets(context: Pick<Context, 'directories'>): string[] {
   return profilesWith(context, (name) => name !== 'lock').sort()
 }

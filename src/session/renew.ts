@@ -46,8 +46,8 @@ export interface RenewalPass {
   readonly io: Io
   readonly options: RenewOptions
   /**
-   * Defers Ctrl-C to the end of the pass, so that no response is lost. Called before the pass creates the note file on this
-   * machine, or the marker in etcd.
+   * Defers Ctrl-C to the end of the pass, so that no response is lost. Called before the pass creates the note file (`next.…`)
+   * on this machine, or the marker in etcd.
    *
    * @throws the abort reason if Ctrl-C was pressed before
    */
@@ -58,8 +58,8 @@ export interface RenewalPass {
 export type RenewalPassResult =
   | { readonly kind: 'done'; readonly token: AccessToken }
   /**
-   * The session changed during the pass, or the pass has stored the session that an earlier process left in its note file.
-   * The next pass reads the session again.
+   * The session changed during the pass, or the pass has stored the session that an earlier process left in its note file
+   * (`next.…`). The next pass reads the session again.
    */
   | { readonly kind: 'changed' }
   /** Another process's marker is with the session in etcd: read etcd again. The number of these passes has no limit. */
@@ -69,11 +69,11 @@ export type RenewalPassResult =
 
 /** Milliseconds from the start of a renewal, within which a temporary failure, such as an unreachable service, is retried. */
 const RETRY_LIMIT_MS = 30_000
-/** Milliseconds for storing a new session, keychain included, in the timeout of the lock. */
+/** Milliseconds that the timeout of the session's lock includes for storing a new session, in the keychain or a file. */
 const STORE_LIMIT_MS = 15_000
 /** Number of attempts after which a renewal no longer retries if the service can't be reached. */
 const MAX_CONNECT_TRIES = 3
-/** Number of passes with the result `changed` after which a renewal gives up with `session_busy`. */
+/** Number of passes of a renewal with the result `changed` after which the renewal gives up with `session_busy`. */
 const MAX_CHANGES = 10
 
 /**
@@ -104,8 +104,8 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
   const { io, options } = pass
   const { profile } = files
 
-  // Step 2: read the session. If an earlier process left the next session complete in its note file, store that session and
-  // start a new pass.
+  // Step 2: read the session. If an earlier process left the next session complete in its note file (`next.…`), store that
+  // session and start a new pass.
   const { session, text } = readSessionOrThrow(io, files)
   const { id } = session
   const finished = await recoverNext(pass, files, { id, generation: session.generation + 1 })
@@ -122,17 +122,18 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
   const ahead = isAhead ? await recoverNext(pass, files, item, 'keychain') : undefined
   if (ahead !== undefined) return ahead
 
-  // Step 3: choose the newest refresh token. If its note file says that the token may have been sent, only
+  // Step 3: choose the newest refresh token. If its note file (`next.…`) says that the token may have been sent, only
   // `--retry-interrupted` sends it again.
   const { value, generation, interruption } = findNewestToken(files, session, reading)
   if (interruption !== undefined && !options.retryInterrupted) throw interruption
   const name = tokenNoteName({ id, generation })
-  // A note file shorter than its reserved space proves that its token wasn't sent, so `--retry-interrupted` replaces the file.
-  // No other renewal does: if the lock file was deleted, another process may be about to send the token.
+  // A note file (`next.…`) shorter than its reserved space proves that its token wasn't sent, so `--retry-interrupted` replaces
+  // the file. No other renewal does: if the lock file was deleted, another process may be about to send the token.
   const isUnsent = interruption !== undefined && readTokenNote(files, name) === 'unsent'
   if (isUnsent) removeFileDurably(join(files.directory, name), files.disk)
   const mayBeSentBefore = interruption !== undefined && !isUnsent
-  // Whether `session.json` still has the text read in step 2. Generations can't tell: those of two sign-ins are unrelated.
+  // Whether `session.json` still has the text read in step 2. Comparing generations wouldn't do, because those of two sign-ins
+  // are unrelated.
   const isUnchanged = () => {
     try {
       return files.disk.read(files.session) === text
@@ -141,7 +142,8 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
     }
   }
 
-  // Steps 4 and 5: connect, create the note file, check that `session.json` is unchanged, and send the refresh token.
+  // Steps 4 and 5: connect, create the note file (`next.…`), check that `session.json` is unchanged, and send the refresh
+  // token.
   const sent = await reserveFileAndSendToken(pass, session, value, () => {
     pass.commit()
     const made = reserveFile(files, name, mayBeSentBefore ? 'retry' : 'new')
@@ -150,7 +152,7 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
     throw sessionChangedError(profile)
   })
   try {
-    // Step 6: act on what the response proves. After an unknown outcome, the note file stays, so that only
+    // Step 6: act on what the response proves. After an unknown outcome, the note file (`next.…`) stays, so that only
     // `--retry-interrupted` sends the token again.
     if (sent.kind === 'unknown') throw refreshInterruptedError(profile, sent.why)
     if (sent.kind === 'unused') {
@@ -175,8 +177,8 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
       if (current.generation > generation) return { kind: 'changed' }
     }
     if (sent.kind === 'over') {
-      // Ignore a failure to store the end of the session: then the note file stays, and keeps renewals from sending the token
-      // again.
+      // Ignore a failure to store the end of the session: then the note file (`next.…`) stays, and keeps renewals from sending
+      // the token again.
       catchError(() => {
         note.fill(encodeSession(next))
         replaceSession(files, note.path, next)
@@ -184,8 +186,8 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
       throw sessionOverError(profile, sent.description)
     }
     if (current === 'directory_gone') {
-      // The profile's directory was moved or unmounted. Write the next session through the open descriptor of the note file:
-      // when the directory is back, the next renewal stores the session.
+      // The profile's directory was moved or unmounted. Write the next session through the open descriptor of the note file
+      // (`next.…`): when the directory is back, the next renewal stores the session.
       catchError(() => note.fill(encodeSession({ ...next, refreshToken: sent.refreshToken })))
       const message = `the directory ${files.directory} is gone, and the new refresh token of profile ${profile} with it`
       const hint = `move it back if it was moved; else ${signInHint(profile)}`
@@ -195,8 +197,8 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
     try {
       await store(note).catch(async (error: CliError) => {
         if (readTokenNote(files, name) !== 'absent' || !isUnchanged()) throw error
-        // Another program, such as a cleanup job, deleted the note file, and `session.json` is unchanged: store the new
-        // token through a second note file.
+        // Another program, such as a cleanup job, deleted the note file (`next.…`), and `session.json` is unchanged: store the
+        // new token through a second note file.
         const again = reserveFile(files, name)
         await store(again).finally(again.close)
       })
@@ -205,8 +207,8 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
       const left = readTokenNote(files, name)
       const isOnDisk = isCompleteSession(left) || (error.code === 'cannot_write' && left !== 'absent')
       if (!isOnDisk && (options.always || sent.access === undefined)) throw error
-      // Only warn: if `isOnDisk`, the next renewal stores the session from the note file; otherwise the refresh token is lost,
-      // but this command can use the new access token.
+      // Only warn: if `isOnDisk`, the next renewal stores the session from the note file (`next.…`); otherwise the refresh
+      // token is lost, but this command can use the new access token.
       const problem = cannotWriteError(files.session, error.cause).message
       await io.warn(isOnDisk ? problem : `${error.message}; ${error.hint}`)
     }
@@ -229,8 +231,8 @@ export function sessionLockOptions(io: Io, { disk }: ProfileFiles) {
 }
 
 /**
- * Stores the next session if an earlier process (a renewal or a login) wrote it completely into its note file but didn't rename
- * the file.
+ * Stores the next session if an earlier process (a renewal or a login) wrote it completely into its note file (`next.…`) but
+ * didn't rename the file.
  *
  * @param tokenIn `keychain` if it holds the next session's refresh token or API key, so that the note file needs none
  * @returns `changed` after storing the session; `done` if storing failed but its access token can be used; undefined if there
@@ -259,7 +261,7 @@ async function recoverNext(
 }
 
 /**
- * Removes the note file of an unused token, if this process created the file.
+ * Removes the note file (`next.…`) of an unused token, if this process created the file.
  *
  * @param failure error of the request; undefined if `session.json` had changed, so that nothing was sent
  * @throws CliError `cannot_write`, exit 1, if the file can't be removed
@@ -292,8 +294,8 @@ function rereadSession(files: ProfileFiles, was: Session): Session | 'directory_
 }
 
 /**
- * Repeats passes until one returns an access token or throws. Ctrl-C ends a pass at once before its `commit`, and at the end of
- * the pass after.
+ * Repeats passes of a renewal (`RenewalPass`) until one returns an access token or throws. Ctrl-C ends a pass at once before
+ * its `commit`, and at the end of the pass after.
  *
  * @throws CliError the error of a pass; `session_busy`, exit 7, if the session kept changing; the error of the last try if no
  *   retry is left
@@ -338,8 +340,8 @@ type Settled = Success | Extract<RefreshOutcome, { kind: 'over' }>
  * Performs steps 4 and 5: connects to the service, reserves a file for the new tokens, sends the refresh token in one request,
  * and waits for the response.
  *
- * @param reserve creates the note file or outcome file, synchronously between the connection and the first byte; if `reserve`
- *   throws, nothing is sent
+ * @param reserve creates the note file (`next.…`) or outcome file (`pending.…`), synchronously between the connection and the
+ *   first byte; if `reserve` throws, nothing is sent
  * @returns the outcome, also for a failure of the network or the service, with the reserved file: undefined if `reserve` wasn't
  *   called or threw
  */
@@ -365,8 +367,8 @@ export async function reserveFileAndSendToken(
 }
 
 /**
- * Returns the result of a pass that left its refresh token unused: `changed` if the session changed before sending, `retry`
- * after a transient failure.
+ * Returns the result of a pass of a renewal that left its refresh token unused: `changed` if the session changed before
+ * sending, `retry` after a transient failure.
  *
  * @throws CliError the reason, if another pass can't help
  */

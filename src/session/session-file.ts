@@ -48,8 +48,8 @@ export interface Session {
 
 const FORMAT = 1
 /**
- * Size in bytes of a note file, reserved on the disk for the next session before a refresh token is sent: otherwise a full disk
- * could lose the new token.
+ * Size in bytes of a note file (`next.…`), reserved on the disk for the next session before a refresh token is sent: otherwise
+ * a full disk could lose the new token.
  */
 export const NOTE_BYTES = 16 * 1024
 /**
@@ -186,7 +186,7 @@ function checksumOf(text: string): string {
 }
 
 /**
- * Decodes the text of `session.json`, of a note file, or of a cached session.
+ * Decodes the text of `session.json`, of a note file (`next.…`), or of a cached session.
  *
  * @throws Error naming the defect: a torn write, or another format
  */

@@ -68,7 +68,7 @@ export async function prepareSignIn(
     /** Removes the reserved file, unless `complete` has begun to use it. Never throws. */
     discard,
     /**
-     * Stores the login as the profile's session. The former session stays complete until then.
+     * Stores the login as the profile's session, in place of the former one.
      *
      * @throws CliError exit 1 or 4; `session_busy`, exit 7
      */
@@ -99,8 +99,8 @@ export async function prepareSignIn(
 }
 
 /**
- * Removes every note file of a profile, except one if given. Flushes the directory first: otherwise a power loss could bring
- * back the former session without its note file, and its used token would be sent again.
+ * Removes every note file (`next.…`) of a profile, except one if given. Flushes the directory first: otherwise a power loss
+ * could bring back the former session without its note file, and its used token would be sent again.
  *
  * @param but name of the note file to keep
  * @throws CliError `cannot_write`, exit 1
@@ -126,8 +126,8 @@ export interface SignOutResult {
 }
 
 /**
- * Signs a profile out on this machine: removes `session.json`, the note files and the keychain item. Doesn't revoke the grant
- * at the service.
+ * Signs a profile out on this machine: removes `session.json`, the note files (`next.…`) and the keychain item. Doesn't revoke
+ * the grant at the service.
  *
  * @returns with `problem` if the keychain item may be left
  * @throws CliError `session_busy`, exit 7; `cannot_write`, exit 1

@@ -27,8 +27,8 @@ const MAX_RENAME_RETRIES = 20
 
 /**
  * File operations of a session. Tests replace them, to fail or to cut the power at any of them. Synchronous except `lock`,
- * because the note file is created between connection and first byte, where nothing can be awaited. An operation throws the
- * system's error unless its comment says otherwise.
+ * because the note file (`next.…`) is created between connection and first byte, where nothing can be awaited. An operation
+ * throws the system's error unless its comment says otherwise.
  */
 export const realDisk = {
   /** Reads a file; undefined if there is none. @throws CliError `file_unusable`, exit 4 */

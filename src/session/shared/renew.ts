@@ -108,7 +108,7 @@ async function runSharedPass(pass: RenewalPass, renewal: SharedRenewal): Promise
   if (own === undefined) return { kind: 'changed' }
 
   const limited = { ...pass, io: { ...io, settings: { ...io.settings, httpTimeoutMs: ANSWER_LIMIT_MS } } }
-  // Steps 4 and 5: connect, reserve the outcome file, and send the refresh token.
+  // Steps 4 and 5: connect, reserve the outcome file (`pending.…`), and send the refresh token.
   const sent = await reserveFileAndSendToken(limited, session, session.refreshToken ?? '', () => {
     // Send nothing if the marker is old: by the time of the response, other machines could have declared the outcome
     // unknown, and a user could be sending the token again.
@@ -119,7 +119,7 @@ async function runSharedPass(pass: RenewalPass, renewal: SharedRenewal): Promise
     return reserveOutcomeFile(store, own.attempt)
   })
 
-  // Step 6: write what the response proves to the outcome file and to etcd.
+  // Step 6: write what the response proves to the outcome file (`pending.…`) and to etcd.
   if (sent.kind === 'unknown') {
     const marker: RenewalMarker = { ...own.marker, unknown: 'said by its sender' }
     await storeOutcome(store, own, { session, marker }, sent.reserved)
@@ -190,8 +190,8 @@ type OwnMarker = NonNullable<Awaited<ReturnType<typeof addMarker>>>
  *
  * @returns the session with the marker; undefined if another process changed the value first
  * @throws CliError `unreachable`, exit 7 (in a retry `refresh_interrupted`, exit 4), if etcd doesn't answer: the marker may
- *   still be written, so an outcome file makes the next command of this machine remove it; `store_unavailable`, exit 4, if etcd
- *   refused the request
+ *   still be written, so an outcome file (`pending.…`) makes the next command of this machine remove it; `store_unavailable`,
+ *   exit 4, if etcd refused the request
  */
 async function addMarker(store: SharedStore, { session, marker: former, revision }: SharedSessionAtRevision) {
   const { clock, installation } = store.io

@@ -67,7 +67,7 @@ async function overwriteSession({ etcd, access }: SharedStore, session: Session)
 
 /**
  * Signs every machine out, by replacing the session in etcd with one without tokens. Keeps the key: without it, an outcome file
- * with new tokens would be kept instead of dropped.
+ * (`pending.…`) with new tokens would be kept instead of dropped.
  *
  * @throws CliError as `openSharedStore`; as `SharedStore.read` and `swap`, after removing this machine's cached session
  */
@@ -91,7 +91,7 @@ export async function endSharedSession(io: Io, profile: string): Promise<SignOut
 
 /**
  * Returns the session in etcd with its state, within about two seconds. If etcd doesn't answer, returns the session in an
- * outcome file or the cached session, if its access token is valid.
+ * outcome file (`pending.…`) or the cached session, if its access token is valid.
  *
  * @throws CliError the reason why the session can't be used
  */

@@ -77,8 +77,8 @@ export async function syncSession(store: SharedStore): Promise<SharedSessionAtRe
     const outcome = await readOutcome(store, file.path)
     if (outcome !== undefined)
       found = await deliverRenewalOutcome(store, file, outcome, found, PENDING_DELIVERY_LIMIT_MS)
-    // Keep an outcome file without a complete outcome until its attempt is obsolete: it may belong to a renewal that is still
-    // running.
+    // Keep an outcome file (`pending.…`) without a complete outcome until its attempt is obsolete: it may belong to a renewal
+    // that is still running.
     const isOfNoUse = found !== undefined && (outcome !== undefined || isObsolete(file, found))
     if (isOfNoUse) catchError(() => files.disk.remove(file.path))
   }
@@ -103,7 +103,7 @@ export async function findUndeliveredSession(store: SharedStore): Promise<Sessio
   return undefined
 }
 
-/** Reads the outcome in an outcome file; undefined if it is incomplete or can't be decrypted. */
+/** Reads the outcome in an outcome file (`pending.…`); undefined if it is incomplete or can't be decrypted. */
 async function readOutcome({ access, files }: SharedStore, path: string): Promise<SharedSession | undefined> {
   try {
     return await unsealSession(files.disk.read(path)?.trimEnd() ?? '', access)
@@ -152,8 +152,8 @@ function isObsolete({ id, generation }: RenewalAttempt, { session }: SharedSessi
 
 /**
  * Returns the error for a refresh token whose outcome is unknown. If the sender stopped responding, it may hold the new token,
- * so the hint names it, unless this machine has the attempt's outcome file and so is the sender. Host names don't tell, since
- * they may repeat.
+ * so the hint names it, unless this machine has the attempt's outcome file (`pending.…`) and so is the sender. Host names
+ * aren't compared for this, since two machines may have the same one.
  */
 export function unknownOutcomeError(
   { files, io }: Pick<SharedStore, 'files' | 'io'>,
