@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { runInShell } from '../../src/child-processes.ts'
 import { createPublishFunction } from '../../src/claims/publish.ts'
-import { InterruptedError } from '../../src/errors.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import { smallWorld } from '../dns/fake-internet.ts'
 import { fakeSettings } from '../fake-context.ts'
@@ -135,7 +134,5 @@ describe('the command of --publish', () => {
     interrupt()
     await expect(begun).rejects.toMatchObject({ code: 'interrupted', exit: 130 })
     await expect(publish(record)).rejects.toMatchObject({ code: 'interrupted' })
-    context.interrupts.shield = (work) => work()
-    expect(new InterruptedError('SIGINT').exit).toBe(130)
   })
 })
