@@ -27,7 +27,7 @@ const CORE = [
   './src/main.ts',
   './src/commands/definition.ts',
   './src/session/credential.ts',
-  // The connection to the service, without the HTTP client.
+  // The client of the service, without the HTTP transport.
   './src/session/client.ts',
   // One line each, which loads the built-in module at its first use.
   ...['async_hooks', 'buffer', 'url', 'util'].map((name) => `node:${name}`),

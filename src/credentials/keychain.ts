@@ -25,7 +25,7 @@ const FAILURES: Readonly<Record<Failure['reason'], readonly [message: string, re
 type KeychainCall = Pick<KeychainRequest, 'operation' | 'account' | 'secret' | 'signal'>
 
 /**
- * Makes one keychain call, with a time limit that depends on whether a user is at the terminal.
+ * Makes one keychain call, with a time limit that depends on whether stdin and stderr are a terminal.
  *
  * @param profile named in the hint
  * @returns the secret for `get`, null if there is no item; whether there was an item for `delete`; true for `set`

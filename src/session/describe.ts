@@ -30,7 +30,7 @@ const STATES: Partial<Record<ErrorCode, CredentialTrouble>> = {
 
 /**
  * `active`: the credential can be used. `needs_refresh`: the next request renews the access token first. `refreshing`: another
- * process is renewing it, or a login is storing a new session.
+ * process is renewing the access token, or storing or removing the session.
  */
 export type CredentialState = 'active' | 'needs_refresh' | 'refreshing' | CredentialTrouble
 

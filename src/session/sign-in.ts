@@ -102,17 +102,17 @@ export async function prepareSignIn(
  * Removes every note file (`next.…`) of a profile, except one if given. Flushes the directory first: otherwise a power loss
  * could bring back the former session without its note file, and its used token would be sent again.
  *
- * @param but name of the note file to keep
+ * @param skip name of a note file to keep
  * @throws CliError `cannot_write`, exit 1
  */
-function removeNotes(files: ProfileFiles, but?: string): void {
+function removeNotes(files: ProfileFiles, skip?: string): void {
   const { disk, directory } = files
   try {
     disk.syncDirectory(directory)
   } catch (error) {
     throw cannotWriteError(directory, error)
   }
-  for (const name of listTokenNotes(files)) if (name !== but) removeFileDurably(join(directory, name), disk)
+  for (const name of listTokenNotes(files)) if (name !== skip) removeFileDurably(join(directory, name), disk)
 }
 
 export interface SignOutResult {

@@ -75,7 +75,7 @@ export async function isLocked(path: string, disk: SessionDisk = realDisk): Prom
   }
 }
 
-/** Returns the error for a file that can't be locked. Renewals don't run without a lock. */
+/** Returns the error for a file that can't be locked. */
 function lockError(path: string, error: unknown): CliError {
   const code = errnoCode(error) ?? ''
   if (['MODULE_NOT_FOUND', 'ERR_DLOPEN_FAILED'].includes(code)) {
