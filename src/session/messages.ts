@@ -19,6 +19,13 @@ export function notSignedInError(profile: string, others: readonly string[] = []
   return new CliError('not_signed_in', `profile ${profile} is not signed in${why}`, { hint })
 }
 
+/** Returns the error of a command that doesn't renew an expired access token, although the session is intact. */
+export function expiredAccessError(profile: string): CliError {
+  const message = `the access token of profile ${profile} has expired, and this command doesn't renew it`
+  const hint = `to renew it: ${addProfileFlag('mailclaim auth refresh', profile)}`
+  return new CliError('not_signed_in', message, { hint })
+}
+
 /** Returns the error for a refresh token that may have been sent, with unknown outcome. @param why cause, for the message */
 export function refreshInterruptedError(profile: string, why = 'the last renewal was interrupted'): CliError {
   const message = `the refresh token of profile ${profile} may have been sent: ${why}`

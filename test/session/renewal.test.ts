@@ -261,6 +261,16 @@ describe('the access token', () => {
     expect(await findCredentialWithoutRenewal(world.io)).toEqual({ kind: 'outdated', value: 'access-2' })
   })
 
+  it('a client that does not renew says that the access token has expired, not that nobody is signed in', async () => {
+    const world = await signedIn([])
+    expireAccessToken(world.files)
+    await expect(openClient(world.io, { renews: false }).get('/grants')).rejects.toMatchObject({
+      code: 'not_signed_in',
+      message: expect.stringContaining('has expired'),
+      hint: 'to renew it: mailclaim auth refresh',
+    })
+  })
+
   it('if the service rejects an access token, the client renews the token and repeats the request', async () => {
     const world = await signedIn([() => jsonResponse(200, TOKENS), () => textResponse(401, '{}')])
     await getCredential(world.io)
