@@ -57,9 +57,9 @@ async function forgetProfile(io: Io, profile: string): Promise<SignOutResult> {
   }
   const { profileFiles } = await import('../session/session-file.ts')
   const { removeLocalCopies } = await import('../session/shared/local.ts')
-  const { forgetSession } = await import('../session/sign-in.ts')
+  const { signOutLocally } = await import('../session/sign-in.ts')
   removeLocalCopies(profileFiles(io, profile))
-  return forgetSession(io, profile)
+  return signOutLocally(io, profile)
 }
 
 async function reportForgotten(forgotten: readonly SignOutResult[], io: Io): Promise<void> {

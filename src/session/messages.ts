@@ -61,7 +61,7 @@ export function tokenLostError(
 }
 
 /** Returns the error for settings that name another service or client than the session's. */
-export function serviceMismatchError(
+export function sessionMismatchError(
   what: 'service' | 'client',
   own: string,
   asked: string,

@@ -8,7 +8,7 @@ import type { StoreKind } from '../settings/table.ts'
 import { realDisk } from '../storage/atomic-file.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
-import { serviceMismatchError, signInHint } from './messages.ts'
+import { sessionMismatchError, signInHint } from './messages.ts'
 
 /** One sign-in of a profile, as stored in `session.json` or in etcd. */
 export interface Session {
@@ -124,9 +124,9 @@ export function requireSameService(
   const asked = settingValue('base_url', settings)
   const clientId = settingValue('client_id', settings)
   if (asked !== undefined && service !== null && asked !== service)
-    throw serviceMismatchError('service', service, asked, profile)
+    throw sessionMismatchError('service', service, asked, profile)
   if (clientId !== undefined && client !== null && clientId !== client)
-    throw serviceMismatchError('client', client, clientId, profile)
+    throw sessionMismatchError('client', client, clientId, profile)
 }
 
 /** Requirements for an access token, and how to renew if the stored one doesn't fulfill them. */

@@ -132,7 +132,7 @@ export interface SignOutResult {
  * @returns with `problem` if the keychain item may be left
  * @throws CliError `session_busy`, exit 7; `cannot_write`, exit 1
  */
-export async function forgetSession(
+export async function signOutLocally(
   io: Io,
   profile: string,
   files: ProfileFiles = profileFiles(io, profile),
