@@ -138,7 +138,7 @@ export interface HttpRequest {
    * that error as its `cause`. Afterward `timeoutMs` starts over.
    */
   readonly beforeSend?: () => void
-  readonly tls?: TlsIdentity
+  readonly tls?: ClientCertificate
   /**
    * Whether the exchange is DNS over HTTPS: each character of `body` and of the response's `text` is one byte, and HTTP/2 is
    * allowed, although it may send a request twice.
@@ -147,7 +147,7 @@ export interface HttpRequest {
 }
 
 /** Client certificate for mutual TLS, with its private key; both PEM. */
-export interface TlsIdentity {
+export interface ClientCertificate {
   readonly cert: string
   readonly key: string
 }

@@ -55,7 +55,7 @@ const ERRORS: readonly (readonly [pattern: RegExp, kind: TransportError['kind'],
  * @param sent whether a byte of the request can have left this machine
  * @param peer the other end of the connection, named in the message
  */
-export function toHttpTransportError(
+export function toTransportError(
   error: unknown,
   sent: TransportError['sent'],
   peer: 'server' | 'proxy' = 'server',

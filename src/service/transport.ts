@@ -5,7 +5,7 @@ import { type HttpRequest, type HttpResponse, type HttpTransport, TransportError
 import { formatDuration } from '../terminal/time.ts'
 import { unexpectedResponse } from './problems.ts'
 import { createProxyAgent, type ProxySettings, proxyUrlFor } from './proxy.ts'
-import { toHttpTransportError } from './transport-errors.ts'
+import { toTransportError } from './transport-errors.ts'
 
 /**
  * Milliseconds for which an idle connection is kept open; shorter than usual limits of servers, to avoid sending a request on a
@@ -173,12 +173,12 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
         else pieces.push(piece)
       },
       onResponseEnd: () => end(),
-      onResponseError: (_controller, error) => end(toHttpTransportError(error, sent)),
+      onResponseError: (_controller, error) => end(toTransportError(error, sent)),
     }
     try {
       dispatcher.dispatch(options, handler)
     } catch (error) {
-      end(toHttpTransportError(error, sent))
+      end(toTransportError(error, sent))
     }
   })
 }

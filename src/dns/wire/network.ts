@@ -50,7 +50,7 @@ export function parseSystemResolvers(servers: readonly string[], config: string)
 const UNSENT = 'ENETUNREACH EADDRNOTAVAIL EAFNOSUPPORT ENOBUFS ENOMEM EMFILE ENFILE EPERM EACCES'.split(' ')
 
 /** Converts a socket error to a transport error, of the kind `not_checked` if no packet has left this machine. */
-function toTransportError(error: NodeJS.ErrnoException, { address }: DnsServerAddress): DnsTransportError {
+function toDnsTransportError(error: NodeJS.ErrnoException, { address }: DnsServerAddress): DnsTransportError {
   const { code = '', message } = error
   // Some systems without an IPv6 gateway report EHOSTUNREACH instead of ENETUNREACH, so with IPv6 treat both as unsent.
   const isUnsent = UNSENT.includes(code) || (code === 'EHOSTUNREACH' && isIPv6(address))
@@ -92,7 +92,7 @@ const exchangeUdp = (exchange: DnsExchange): Promise<Uint8Array> =>
   runExchange(exchange, (resolve, reject) => {
     const { server, message, accept } = exchange
     const socket = createSocket(isIPv6(server.address) ? 'udp6' : 'udp4')
-    const fail = (error: Error) => reject(toTransportError(error, server))
+    const fail = (error: Error) => reject(toDnsTransportError(error, server))
     socket.on('error', fail)
     socket.on('message', (datagram) => {
       if (accept(datagram)) resolve(datagram)
@@ -126,7 +126,7 @@ const exchangeTcp = (exchange: DnsExchange): Promise<Uint8Array> =>
       if (accept(answer)) resolve(answer)
       else noAnswer()
     })
-    socket.on('error', (error) => reject(toTransportError(error, server)))
+    socket.on('error', (error) => reject(toDnsTransportError(error, server)))
     socket.on('close', noAnswer)
     return () => socket.destroy()
   })

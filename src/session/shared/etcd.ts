@@ -1,4 +1,4 @@
-import { type TlsIdentity, TransportError } from '../../context.ts'
+import { type ClientCertificate, TransportError } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { parseJsonObject, TRANSPORT_HINTS } from '../../service/problems.ts'
 import { appendPath } from '../../settings/addresses.ts'
@@ -10,7 +10,7 @@ export interface EtcdAccess {
   readonly key: string
   /** Client URLs of the members of the cluster; at least one. */
   readonly members: readonly URL[]
-  readonly tls: TlsIdentity | undefined
+  readonly tls: ClientCertificate | undefined
   readonly user: { readonly name: string; readonly password: string } | undefined
 }
 
