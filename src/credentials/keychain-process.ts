@@ -17,8 +17,8 @@ export function createKeychain(script: string, environment: NodeJS.ProcessEnv): 
         const finish = (answer: KeychainResult) => {
           clearTimeout(timer)
           signal?.removeEventListener('abort', abort)
-          // Send SIGKILL, because the helper ignores the other signals, and a blocked native call would delay
-          // `process.exit()`.
+          // Send SIGKILL: the helper ignores SIGINT, SIGTERM and SIGHUP, and couldn't end itself by `process.exit()`,
+          // which would wait for a blocked native call.
           helper?.kill('SIGKILL')
           resolve(answer)
         }

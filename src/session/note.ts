@@ -96,7 +96,7 @@ export function reserveFile(
       if (isOpen) disk.close(fd)
       isOpen = false
     },
-    /** Closes the file, and removes it unless opened with `retry`. @returns the error if removing failed */
+    /** Closes the file, and removes it unless `mode` is `retry`. @returns the error if removing failed */
     discard(): Error | undefined {
       reservation.close()
       return isOwn ? catchError(() => void removeFileDurably(path, disk)) : undefined
@@ -136,8 +136,8 @@ export function replaceSession(files: ProfileFiles, path: string, { id, generati
   try {
     disk.rename(path, files.session)
   } catch (error) {
-    // Compare the stored generation, since the session may be stored despite the error: another process renamed the same note
-    // file (`next.…`), or the file system reported an error after renaming.
+    // Read `session.json` again, since the session may be stored despite the error: another process renamed the same note file
+    // (`next.…`), or the file system reported an error after renaming.
     const now = findSession(files)
     const isStored = now?.id === id && now.generation >= generation
     if (!isStored)

@@ -115,7 +115,7 @@ export function isFresh(token: AccessToken | undefined, now: number, minLifetime
 /**
  * Refuses a session that was issued for another service or OAuth client than the settings name.
  *
- * @throws CliError `session_elsewhere`, exit 4
+ * @throws CliError `session_elsewhere`, exit 4, for such a session
  */
 export function requireSameService(
   { service, client, profile }: Pick<Session, 'service' | 'client' | 'profile'>,
@@ -148,7 +148,7 @@ export interface RenewOptions {
 /**
  * Returns the session's access token if it fulfills the options, so that no renewal is needed; undefined otherwise.
  *
- * @throws CliError `session_elsewhere`, exit 4
+ * @throws CliError `session_elsewhere`, exit 4, if such a token belongs to another service or client than the settings name
  */
 export function findReusableToken(
   session: Session | undefined,

@@ -110,8 +110,8 @@ async function runSharedPass(pass: RenewalPass, renewal: SharedRenewal): Promise
   const limited = { ...pass, io: { ...io, settings: { ...io.settings, httpTimeoutMs: ANSWER_LIMIT_MS } } }
   // Steps 4 and 5: connect, reserve the outcome file (`pending.…`), and send the refresh token.
   const sent = await reserveFileAndSendToken(limited, session, session.refreshToken ?? '', () => {
-    // Send nothing if the marker is old: by the time of the response, other machines could have declared the outcome
-    // unknown, and a user could be sending the token again.
+    // Send nothing if this attempt began writing its marker too long ago: by the time of the response, other machines
+    // could have declared the outcome unknown, and a user could be sending the token again.
     if (own.elapsed() > MARKER_LIMIT_MS)
       throw new CliError('unreachable', 'it took too long to reach the service; nothing was sent', {
         hint: 'run the command again',
@@ -119,7 +119,7 @@ async function runSharedPass(pass: RenewalPass, renewal: SharedRenewal): Promise
     return reserveOutcomeFile(store, own.attempt)
   })
 
-  // Step 6: write what the response proves to the outcome file (`pending.…`) and to etcd.
+  // Step 6: write the outcome, even if it is unknown, to the outcome file (`pending.…`), then to etcd.
   if (sent.kind === 'unknown') {
     const marker: RenewalMarker = { ...own.marker, unknown: 'said by its sender' }
     await storeOutcome(store, own, { session, marker }, sent.reserved)

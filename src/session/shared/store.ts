@@ -8,7 +8,7 @@ import { createEtcdClient, type EtcdValue } from './etcd.ts'
 import { listOutcomeFiles, type RenewalAttempt, readCachedSession } from './local.ts'
 import { type RenewalMarker, readEtcdSetup, type SharedSession, sealSession, unsealSession } from './value.ts'
 
-/** The session and its marker in etcd, with the revision of the key. */
+/** The session and its renewal marker in etcd, with the revision of the key. */
 export interface SharedSessionAtRevision extends SharedSession {
   readonly revision: string
 }
