@@ -9,7 +9,7 @@ import { observeResolver } from './resolvers.ts'
 import { diagnose, needsResolvers } from './rules.ts'
 import { observeNameServers } from './servers.ts'
 import { type CheckCache, createCheckCache } from './shared-cache.ts'
-import { DNS_PORT, PUBLIC_RESOLVERS, type Resolver } from './wire/address.ts'
+import { DNS_PORT, type DnsServer, PUBLIC_RESOLVERS } from './wire/address.ts'
 import { createChildController, type DnsEffects, getAnswer, limitQueries } from './wire/ask.ts'
 import { checkName } from './wire/name.ts'
 import { readTxt } from './wire/txt-answer.ts'
@@ -28,7 +28,7 @@ export interface CheckRequest extends ExpectedRecord {
   /**
    * Recursive resolvers, or authoritative servers of a private DNS. `'system'`: the resolvers of the operating system.
    */
-  readonly resolvers: readonly Resolver[] | 'system'
+  readonly resolvers: readonly DnsServer[] | 'system'
   /** Port of authoritative servers: 53, or the port that the user set for private DNS. */
   readonly authoritativePort: number
   /** Whether to query the well-known public resolvers as well. Default: false. */
@@ -89,7 +89,7 @@ export async function collectObservations(
   const givenMs = request.deadline ? stepTimeoutMs(request.deadline) : DEADLINE_MS
   const deadline = createDeadline(Math.min(DEADLINE_MS, givenMs) - MARGIN_MS, clock)
   const configured = request.resolvers === 'system' ? await dns.systemResolvers() : request.resolvers
-  const resolvers: readonly Resolver[] = [...configured, ...(request.publicResolvers ? PUBLIC_RESOLVERS : [])]
+  const resolvers: DnsServer[] = [...configured, ...(request.publicResolvers ? PUBLIC_RESOLVERS : [])]
   const limited = limitQueries(dns, MAX_QUERIES)
   const controller = createChildController(effects.signal)
   const cache = request.cache ?? createCheckCache(clock)

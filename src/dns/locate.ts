@@ -2,7 +2,7 @@ import type { DnsServerAddress } from '../context.ts'
 import type { Deadline } from '../timeout.ts'
 import { type Delegation, type FoundZone, OUTCOME_LABELS, type ZoneLocation } from './observations.ts'
 import type { CheckCache } from './shared-cache.ts'
-import { canBeServerAddress, formatResolver, hasIpv6, type Resolver } from './wire/address.ts'
+import { canBeServerAddress, type DnsServer, formatResolver, hasIpv6Address } from './wire/address.ts'
 import { awaitPreferred, type DnsEffects, getAnswer, sendQuery } from './wire/ask.ts'
 import { type DnsMessage, findSoa, listNsHosts, type ResourceRecord } from './wire/message.ts'
 import { canQuery, countLabels, isWithin, listAncestors } from './wire/name.ts'
@@ -15,7 +15,7 @@ export interface DnsCheck {
   /** Expected TXT value; null if none is expected. */
   readonly expected: string | null
   /** Resolvers of the check. Only the first three are queried about zones and hosts, since more would hardly know more. */
-  readonly resolvers: readonly Resolver[]
+  readonly resolvers: readonly DnsServer[]
   /** Port of authoritative servers: 53, or the port that the user set for private DNS. */
   readonly port: number
   readonly deadline: Deadline
@@ -89,7 +89,7 @@ async function askResolvers(
   { resolvers, port, deadline, effects }: DnsCheck,
   replies: Set<string>,
 ): Promise<Delegation | undefined> {
-  const askOne = async (resolver: Resolver): Promise<Delegation | undefined> => {
+  const askOne = async (resolver: DnsServer): Promise<Delegation | undefined> => {
     const question = { name: level, type: 'NS', ...RECURSIVE } as const
     const reply = await sendQuery(resolver, question, deadline.limitedTo(RESOLVER_MS), effects)
     const answer =
@@ -275,7 +275,7 @@ async function findServerAddresses({ hosts }: Delegation, check: DnsCheck): Prom
 
 /** Orders addresses so that IPv4 and IPv6 alternate: only the first few are queried, and a machine might lack one of the two. */
 function alternateFamilies(servers: readonly DnsServerAddress[]): DnsServerAddress[] {
-  const [v6, v4] = [servers.filter(hasIpv6), servers.filter((server) => !hasIpv6(server))]
+  const [v6, v4] = [servers.filter(hasIpv6Address), servers.filter((server) => !hasIpv6Address(server))]
   return servers.flatMap((_, index) => [...v4.slice(index, index + 1), ...v6.slice(index, index + 1)])
 }
 
@@ -285,7 +285,7 @@ function alternateFamilies(servers: readonly DnsServerAddress[]): DnsServerAddre
  */
 export function resolveHost(host: string, check: DnsCheck): Promise<readonly DnsServerAddress[] | undefined> {
   const { resolvers, port, cache } = check
-  const lookUp = async (resolver: Resolver, type: 'A' | 'AAAA') => {
+  const lookUp = async (resolver: DnsServer, type: 'A' | 'AAAA') => {
     const message = await getAnswer(resolver, { name: host, type, ...RECURSIVE }, check, RESOLVER_MS)
     if (message === undefined) return undefined
     const all = readAddresses(message.answers, port)

@@ -1,5 +1,5 @@
 import type { DnsServerAddress } from '../context.ts'
-import { hasIpv6, isPrivateAddress, type Resolver } from './wire/address.ts'
+import { type DnsServer, hasIpv6Address, isPrivateAddress } from './wire/address.ts'
 import type { Soa } from './wire/message.ts'
 import { findPublicSuffix } from './wire/registry.ts'
 import type { TxtValue } from './wire/txt-answer.ts'
@@ -71,7 +71,7 @@ export interface ServerObservation extends TxtObservation {
 }
 
 export interface ResolverObservation extends TxtObservation {
-  readonly resolver: Resolver
+  readonly resolver: DnsServer
   /** Whether DNSSEC validation fails at the resolver: SERVFAIL, but an answer with the CD bit. False if untested. */
   readonly failsValidation: boolean
   /** Text of the extended DNS error (RFC 8914); null without one. */
@@ -234,7 +234,8 @@ export function detectInterception(seen: Pick<Observations, 'servers' | 'locatio
   const isSound = ({ isImplausible: bad, address }: Pick<ServerObservation, 'isImplausible' | 'address'>) =>
     bad === null ? heard.some((one) => one.address === address && one.host !== address) : !bad
   const isGenuine = (server: ServerObservation) => {
-    const isNear = (other: Pick<ServerObservation, 'address'>) => hasIpv6(other) === hasIpv6(server)
+    const isIpv6 = hasIpv6Address(server)
+    const isNear = (other: Pick<ServerObservation, 'address'>) => hasIpv6Address(other) === isIpv6
     if (server.isImplausible === null) return true
     if (heard.filter(isNear).every(({ isResolver }) => isResolver)) return false
     return (registry.some(isNear) ? registry : heard).some((one) => isNear(one) && isSound(one))

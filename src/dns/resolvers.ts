@@ -2,7 +2,7 @@ import { serializeDsAndKeys } from './dnssec.ts'
 import type { DnsCheck } from './locate.ts'
 import { isConclusive, type ResolverObservation } from './observations.ts'
 import { toTxtObservation } from './servers.ts'
-import type { Resolver } from './wire/address.ts'
+import type { DnsServer } from './wire/address.ts'
 import { getAnswer, sendQuery } from './wire/ask.ts'
 import { type DnsMessage, listNsHosts } from './wire/message.ts'
 
@@ -18,7 +18,7 @@ const RESOLVER_MS = 5000
  *   with
  */
 export async function observeResolver(
-  resolver: Resolver,
+  resolver: DnsServer,
   zone: string | undefined,
   check: DnsCheck,
 ): Promise<ResolverObservation> {

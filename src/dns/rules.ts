@@ -12,7 +12,7 @@ import {
 } from './observations.ts'
 import type { CheckReport, Finding } from './report.ts'
 import { explainMismatch, findFormatFault, looksLikeVerification, type ValueExplanation } from './value.ts'
-import { formatResolver, hasIpv6 } from './wire/address.ts'
+import { formatResolver, hasIpv6Address } from './wire/address.ts'
 import { toRelativeName } from './wire/name.ts'
 import { findPublicSuffix, isRegistry, registrableDomainOf } from './wire/registry.ts'
 import { decodeValues, deduplicateValues, hasText } from './wire/txt-answer.ts'
@@ -366,7 +366,7 @@ function findBrokenServers(state: ZoneState): Finding[] {
     (server) =>
       server.alias === null &&
       !addressless.includes(server) &&
-      !(hasIpv6(server) && heard.some((one) => one.host === server.host && !hasIpv6(one))),
+      !(hasIpv6Address(server) && heard.some((one) => one.host === server.host && !hasIpv6Address(one))),
   )
   const found = (code: FindingCode, some: typeof servers, reason: string | null = null): Finding[] => {
     const provider = dnsProviderOf(some.map(({ host }) => host))

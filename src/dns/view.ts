@@ -49,7 +49,8 @@ export function toReportView(report: CheckReport) {
      */
     isListing,
     /**
-     * Result in a few words: the verdict's, unless TXT values are listed, the domain isn't in DNS, or the claim needs no record.
+     * Result in a few words: the text of the verdict, or another one if TXT values are listed, if the claim no longer needs its
+     * record, or if the domain isn't in DNS and no value was expected.
      */
     result: report.remark !== undefined ? 'ready: the claim no longer needs its record' : result,
     tone,

@@ -4,20 +4,20 @@ import type { DnsServerAddress } from '../../context.ts'
 export const DNS_PORT = 53
 
 /**
- * A server to query, usually a recursive resolver: a URL for DNS over HTTPS (RFC 8484), or an address for UDP and TCP, with `https`
- * as fallback if UDP brings no response.
+ * A DNS server to query, recursive or authoritative: a URL for DNS over HTTPS (RFC 8484), or an address for UDP and TCP, with
+ * `https` as fallback if UDP brings no response.
  */
-export type Resolver = URL | (DnsServerAddress & { readonly https?: URL })
+export type DnsServer = URL | (DnsServerAddress & { readonly https?: URL })
 
 /** Resolvers that `--public-resolvers` adds: Cloudflare, Google and Quad9. */
-export const PUBLIC_RESOLVERS: readonly Resolver[] = [
+export const PUBLIC_RESOLVERS: readonly DnsServer[] = [
   ['1.1.1.1', 'cloudflare-dns.com'],
   ['8.8.8.8', 'dns.google'],
   ['9.9.9.9', 'dns.quad9.net'],
 ].map(([address = '', host]) => ({ address, port: DNS_PORT, https: new URL(`https://${host}/dns-query`) }))
 
 /** Formats a resolver as `--resolver` takes it; a port only if it isn't 53. */
-export function formatResolver(resolver: Resolver): string {
+export function formatResolver(resolver: DnsServer): string {
   if (resolver instanceof URL) return resolver.href
   const { address, port } = resolver
   if (port === DNS_PORT) return address
@@ -34,7 +34,7 @@ export function canonicalizeAddress(address: string): string {
 }
 
 /** Whether a server's address is an IPv6 address; false if the server has none. */
-export const hasIpv6 = ({ address }: { readonly address: string | null }): boolean =>
+export const hasIpv6Address = ({ address }: { readonly address: string | null }): boolean =>
   address?.includes(':') === true
 
 /** Private addresses: RFC 1918, carrier-grade NAT (RFC 6598), and IPv6 unique local addresses (RFC 4193). */

@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { type Context, type DnsExchange, type DnsNetwork, DnsTransportError } from '../../context.ts'
 import type { Deadline } from '../../timeout.ts'
-import type { Resolver } from './address.ts'
+import type { DnsServer } from './address.ts'
 import { exchangeOverHttps } from './https.ts'
 import { type DnsMessage, type DnsQuestion, decodeResponse, encodeQuery } from './message.ts'
 
@@ -70,7 +70,7 @@ const REJECTS_EDNS: readonly string[] = ['FORMERR', 'NOTIMP', 'BADVERS']
  * EDNS. Silence, refusals and malformed responses are results. Rejects with the abort reason of `effects.signal`.
  */
 export async function sendQuery(
-  server: Resolver,
+  server: DnsServer,
   question: DnsQuestion,
   deadline: Deadline,
   effects: DnsEffects,
@@ -128,7 +128,7 @@ const QUERY_MS = 2000
  * and before the deadline.
  */
 export async function getAnswer(
-  server: Resolver,
+  server: DnsServer,
   question: DnsQuestion,
   { deadline, effects }: { readonly deadline: Deadline; readonly effects: DnsEffects },
   limitMs = QUERY_MS,
@@ -138,7 +138,7 @@ export async function getAnswer(
 }
 
 /** Sends one query over one transport, and returns the response. Rejects with a `DnsTransportError`. */
-async function send<Server extends Resolver>(
+async function send<Server extends DnsServer>(
   exchange: (exchange: DnsExchange<Server>) => Promise<Uint8Array>,
   server: Server,
   question: DnsQuestion,

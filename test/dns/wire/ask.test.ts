@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Resolver } from '../../../src/dns/wire/address.ts'
+import type { DnsServer } from '../../../src/dns/wire/address.ts'
 import { limitQueries, sendQuery } from '../../../src/dns/wire/ask.ts'
 import { createDeadline } from '../../../src/timeout.ts'
 import { AA, type Asked, createFakeDns, type FakeReply, RCODE, TC } from '../fake-dns.ts'
@@ -14,7 +14,7 @@ const answer: FakeReply = {
 const random = { bytes: (length: number) => new Uint8Array(length).fill(3), fraction: () => 0 }
 
 interface Asking {
-  readonly server?: Resolver
+  readonly server?: DnsServer
   readonly timeoutMs?: number
   readonly max?: number
 }
@@ -124,7 +124,7 @@ describe('sendQuery', () => {
   })
 
   const HTTPS = new URL('https://dns.example/dns-query')
-  test.each<[string, Resolver, (asked: Asked) => FakeReply, readonly string[]]>([
+  test.each<[string, DnsServer, (asked: Asked) => FakeReply, readonly string[]]>([
     ['over HTTPS, with id 0, to a URL', HTTPS, ({ id }) => (id === 0 ? answer : 'silent'), ['https 1232']],
     [
       'over HTTPS too if the resolver has an HTTPS URL and UDP brings no response',
