@@ -16,7 +16,7 @@ import { type Deadline, MIN_STEP_TIMEOUT_MS, startDeadline } from '../timeout.ts
 import { BATCH_CLAIM_COLUMNS } from './columns.ts'
 import { type BatchOptions, DEFAULT_JOBS } from './definition.ts'
 import {
-  describeLedger,
+  describeLedgerPlace,
   findOtherLedgers,
   type LedgerEntry,
   listOpenDomains,
@@ -25,7 +25,7 @@ import {
 import { judgeClaim } from './lifecycle.ts'
 import { type DomainInput, parseDomainOrId, readDomainList } from './list.ts'
 import { type ClaimReader, createFallbackClaimReader, findClaim } from './load.ts'
-import type { ClaimEvent, ClaimEvents, ClaimOptions, ClaimWork } from './workflow.ts'
+import type { ClaimEvent, ClaimEvents, ClaimOptions, ClaimTask } from './workflow.ts'
 
 /** Result of one domain in a run over several: its row, and what the summary tells about it. */
 export interface DomainResult {
@@ -137,7 +137,7 @@ async function readInputs(args: readonly string[], { from, all }: BatchOptions, 
     const isOpen = ({ claim }: LedgerEntry) => judgeClaim(claim, io.clock.now()).isOpen
     const others = await findOtherLedgers(async (other) => (await readAllClaims(other)).filter(isOpen), io)
     const elsewhere = others.length === 0 ? '' : `; there are some ${others.join(', ')}`
-    await io.warn(`no open claim is known ${describeLedger(io)}${elsewhere}`)
+    await io.warn(`no open claim is known ${describeLedgerPlace(io)}${elsewhere}`)
   }
   const listed = from === undefined ? { inputs: [], badLines: 0 } : await readDomainList(from, takesIds, io)
   const every = [...typed.map((domain): DomainInput => ({ domain })), ...listed.inputs]
@@ -323,13 +323,13 @@ export function processClaims(
   domains: readonly string[],
   flags: BatchOptions,
   options: ClaimOptions,
-  begin: (work: ClaimWork) => ClaimEvents,
+  begin: (task: ClaimTask) => ClaimEvents,
   io: Io,
 ): Promise<void> {
   const perform = async ({ domain }: DomainInput, run: BatchContext) => {
     const target = await findClaim(domain, run.io)
-    const work = { target, client: run.client(), io: run.io, options: { ...options, ...run.dns } }
-    return resultIfCompleted(target.entry, io.clock.now()) ?? drainClaimEvents(begin(work), run)
+    const task = { target, client: run.client(), io: run.io, options: { ...options, ...run.dns } }
+    return resultIfCompleted(target.entry, io.clock.now()) ?? drainClaimEvents(begin(task), run)
   }
   const shown = { columns: BATCH_CLAIM_COLUMNS, takesIds: true, hasEvents: true }
   return processDomains(domains, flags, { ...shown, deadline: options.deadline, perform }, io)

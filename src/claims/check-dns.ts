@@ -10,7 +10,7 @@ import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 import { createRenderContext, isHumanView } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
-import { describeLedger } from './ledger.ts'
+import { describeLedgerPlace } from './ledger.ts'
 import { domainArg, formatDomain, judgeClaim } from './lifecycle.ts'
 import { type ClaimReader, findClaimOrDomain, parseDomain } from './load.ts'
 import { parseTxtValue, toExpectedRecord } from './record.ts'
@@ -61,7 +61,7 @@ export async function checkDomain(
   const { entry, domainId, name: asked } = found
   if (expected !== null) {
     if (entry === undefined)
-      throw usageError(`"${domain}" is neither a domain nor a claim that is known ${describeLedger(io)}`)
+      throw usageError(`"${domain}" is neither a domain nor a claim that is known ${describeLedgerPlace(io)}`)
     const own = toExpectedRecord(entry.claim, asked)
     return checkRecord({ ...own, expected, mayBeCut: expected !== own.expected }, undefined, options, io)
   }

@@ -20,11 +20,7 @@ export const CLAIM_COLUMNS: readonly Column[] = [
     paint: (_status, { palette, now }, claim) =>
       judgeClaim(claim, now).phase === 'completed' ? palette.good : palette.strong,
   },
-  {
-    field: 'meaning',
-    only: 'people',
-    value: (claim, now) => judgeClaim(claim, now).text,
-  },
+  { field: 'meaning', only: 'people', value: (claim, now) => judgeClaim(claim, now).text },
   // Only programs get this column and the next one: for users, the column `meaning` explains the status.
   { field: 'blocked_reason', only: 'programs' },
   { field: 'failure_reason', only: 'programs' },

@@ -4,7 +4,7 @@ import type { OptionDefinition, OptionValues } from '../settings/option.ts'
 import { parseInteger } from '../settings/parse-value.ts'
 
 /** Event names of `claim --format jsonl`, with their descriptions for the documentation. */
-export const CLAIM_EVENTS = {
+export const CLAIM_EVENT_MEANINGS = {
   created: 'the claim exists, with `earlier` if an open one may have ended in favor of it',
   record: 'the TXT record to add to DNS',
   published: 'the --publish command ended without an error, or the record was in DNS already',
@@ -16,14 +16,14 @@ export const CLAIM_EVENTS = {
   done: 'the claim is completed, blocked or ended, with the error',
 } as const
 
-const { dns, verification, status, waiting, warning, done } = CLAIM_EVENTS
+const { dns, verification, status, waiting, warning, done } = CLAIM_EVENT_MEANINGS
 
 /** Event names of `claims watch --format jsonl`, with their descriptions. */
-export const WATCH_EVENTS = { status, waiting, warning, done } as const
+export const WATCH_EVENT_MEANINGS = { status, waiting, warning, done } as const
 
 /** Event names of `claims verify --format jsonl`, with their descriptions. */
-export const VERIFY_EVENTS = {
-  ...{ dns, verification, ...WATCH_EVENTS },
+export const VERIFY_EVENT_MEANINGS = {
+  ...{ dns, verification, ...WATCH_EVENT_MEANINGS },
   // `claims verify` checks DNS only once, so its `waiting` events are about the service alone.
   waiting: 'what it waits for at the service, when that changes or a minute has passed',
 } as const

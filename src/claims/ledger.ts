@@ -110,18 +110,17 @@ export function readAllClaims(ledger: Ledger, onDamaged?: OnDamaged): Promise<Le
 }
 
 /** Describes the ledger in use as the rest of a sentence, such as "in profile default at https://api.example". */
-export function describeLedger({ settings }: Pick<Ledger, 'settings'>): string {
-  return nameOfLedger(settings.profile.value, baseUrlOf(settings))
-}
+export const describeLedgerPlace = ({ settings }: Pick<Ledger, 'settings'>): string =>
+  formatLedgerPlace(settings.profile.value, baseUrlOf(settings))
 
-const nameOfLedger = (profile: string, issuer?: string): string =>
+const formatLedgerPlace = (profile: string, issuer?: string): string =>
   `in profile ${profile}${issuer === undefined ? '' : ` at ${issuer}`}`
 
 /**
  * Searches the ledgers of all profiles and services, except the ledger in use, so that a hint can tell where a claim is.
  *
  * @param find returns the matching claims in one profile, at any service
- * @returns the ledgers with a match, sorted and described as by `describeLedger`
+ * @returns the ledgers with a match, sorted and each described as by `describeLedgerPlace`
  */
 export async function findOtherLedgers(
   find: (other: Ledger) => Promise<readonly LedgerEntry[]>,
@@ -133,9 +132,9 @@ export async function findOtherLedgers(
   for (const value of namesBelow(join(directories.state, 'claims')).filter(isProfileName)) {
     const profile = { ...settings.profile, value }
     const claims = await find({ directories, settings: { chosen, profile } })
-    for (const { issuer } of claims) found.add(nameOfLedger(value, issuer))
+    for (const { issuer } of claims) found.add(formatLedgerPlace(value, issuer))
   }
-  found.delete(describeLedger(ledger))
+  found.delete(describeLedgerPlace(ledger))
   return [...found].sort()
 }
 
@@ -261,9 +260,8 @@ function nameKey(name: string): string {
  *
  * @throws CliError exit 2 if malformed
  */
-export function baseUrlOf(settings: Pick<Settings, 'chosen'>): string | undefined {
-  return settingValue('base_url', settings)
-}
+export const baseUrlOf = (settings: Pick<Settings, 'chosen'>): string | undefined =>
+  settingValue('base_url', settings)
 
 const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 32)
 

@@ -11,7 +11,7 @@ import { formatRelativeTime } from '../terminal/time.ts'
 import { type Deadline, stepTimeoutMs } from '../timeout.ts'
 import {
   baseUrlOf,
-  describeLedger,
+  describeLedgerPlace,
   findClaimById,
   findClaimsByName,
   findOtherLedgers,
@@ -62,7 +62,7 @@ export async function findClaim(argument: string | undefined, io: Io): Promise<C
  */
 export async function unknownClaimError(domain: string, hint: string, io: Io): Promise<CliError> {
   const others = await findOtherLedgers((other) => findClaimsByName(domain, other), io)
-  return new CliError('claim_unknown', `no claim of ${domain} is known ${describeLedger(io)}`, {
+  return new CliError('claim_unknown', `no claim of ${domain} is known ${describeLedgerPlace(io)}`, {
     hint: others.length === 0 ? hint : `there is one ${others.join(', ')}`,
   })
 }
@@ -108,7 +108,7 @@ async function pick(entries: readonly LedgerEntry[], io: Io): Promise<ClaimTarge
       'which claim? give its domain name or its domain_id',
       entries.length > 0
         ? 'to list known claims: mailclaim claims list'
-        : `none is known ${describeLedger(io)}; to see what is in DNS: mailclaim claims check example.com`,
+        : `none is known ${describeLedgerPlace(io)}; to see what is in DNS: mailclaim claims check example.com`,
     )
   const now = io.clock.now()
   const choices = entries.map((entry) => ({

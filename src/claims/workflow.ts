@@ -6,7 +6,7 @@ import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
 import { clip } from '../terminal/sanitize.ts'
 import { createDeadline, stepTimeoutMs } from '../timeout.ts'
-import type { CLAIM_EVENTS } from './definition.ts'
+import type { CLAIM_EVENT_MEANINGS } from './definition.ts'
 import { findClaimsByName, toAsciiName } from './ledger.ts'
 import { domainArg, formatDomain, judgeClaim } from './lifecycle.ts'
 import {
@@ -23,9 +23,9 @@ import type { PublishFunction } from './publish.ts'
 import { parseRecord, toExpectedRecord } from './record.ts'
 import { type CheckOptions, checkDnsOnce, isWorthVerifying, toTimeoutError, watchDns } from './watch-dns.ts'
 
-/** An event of the work on a claim. `CLAIM_EVENTS` describes each kind. */
+/** An event of the work on a claim. `CLAIM_EVENT_MEANINGS` describes each kind. */
 export interface ClaimEvent {
-  readonly event: keyof typeof CLAIM_EVENTS
+  readonly event: keyof typeof CLAIM_EVENT_MEANINGS
   readonly claim: DomainClaim
   /** Message for the user, printed after the claim's domain; of a warning, without the domain. */
   readonly text: string
@@ -57,7 +57,7 @@ export interface ClaimResult {
 export type ClaimEvents = AsyncGenerator<ClaimEvent, ClaimResult, void>
 
 /** A claim to work on, with the client, the effects and the options for the work. */
-export interface ClaimWork extends ClaimAccess {
+export interface ClaimTask extends ClaimAccess {
   readonly options: ClaimOptions
 }
 
@@ -100,15 +100,15 @@ const MAX_VALUE_LENGTH = 255
  * @throws CliError `claim_unknown`, exit 5, with `resumeOnly` and no claim in the ledger; the errors of requests; as
  *   `parseRecord`
  */
-export async function* runClaim(request: ClaimRequest, setup: Omit<ClaimWork, 'target'>): ClaimEvents {
+export async function* runClaim(request: ClaimRequest, setup: Omit<ClaimTask, 'target'>): ClaimEvents {
   const { options, io } = setup
   const claim = yield* createOrResume(request, options, setup)
   const name = toAsciiName(request.name)
-  const work = { ...setup, target: { domainId: claim.domain_id ?? '', name, entry: undefined } }
-  if (!judgeClaim(claim, io.clock.now()).isOpen) return yield* followClaim(work, claim)
+  const task = { ...setup, target: { domainId: claim.domain_id ?? '', name, entry: undefined } }
+  if (!judgeClaim(claim, io.clock.now()).isOpen) return yield* followClaim(task, claim)
   const record = parseRecord(claim, name)
   yield { event: 'record', claim, text: `TXT  ${record.name}  ${record.value}` }
-  if (!needsRecord(claim, io)) return yield* followClaim(work, claim)
+  if (!needsRecord(claim, io)) return yield* followClaim(task, claim)
   if (options.publish !== undefined) {
     try {
       yield { event: 'published', claim, text: await options.publish(record) }
@@ -117,9 +117,9 @@ export async function* runClaim(request: ClaimRequest, setup: Omit<ClaimWork, 't
       return { claim, error }
     }
   }
-  const seen = options.check ? yield* waitForDns(claim, work) : { claim }
+  const seen = options.check ? yield* waitForDns(claim, task) : { claim }
   if (seen.error !== undefined) return seen
-  return yield* needsRecord(seen.claim, io) ? verifyAndFollow(work, seen) : followClaim(work, seen.claim)
+  return yield* needsRecord(seen.claim, io) ? verifyAndFollow(task, seen) : followClaim(task, seen.claim)
 }
 
 const needsRecord = (claim: DomainClaim, { clock }: Io): boolean => judgeClaim(claim, clock.now()).needsRecord
@@ -208,18 +208,18 @@ export function describeIgnoredOptions({ name: _, ...options }: ClaimRequest, { 
  *
  * @returns `claim` as last seen; `report` too if the record wasn't ready; `error` too if the deadline passed
  */
-async function* waitForDns(begun: DomainClaim, work: ClaimWork): ClaimEvents {
-  const { options, io } = work
+async function* waitForDns(begun: DomainClaim, task: ClaimTask): ClaimEvents {
+  const { options, io } = task
   const lag = createDeadline(Math.min(MAX_LAG_MS, options.deadline.remainingMs() / 2), io.clock)
   const read = () =>
-    refreshClaim(work, bestEffortOptions(options.deadline)).catch((error: unknown) => {
+    refreshClaim(task, bestEffortOptions(options.deadline)).catch((error: unknown) => {
       if (!(error instanceof CliError)) throw error
       if (error.exit !== Exit.unavailable && error.exit !== Exit.refused) throw error
       return undefined
     })
   let last: ClaimResult = { claim: begun }
   for await (const step of watchDns(
-    toExpectedRecord(begun, work.target.name),
+    toExpectedRecord(begun, task.target.name),
     { claim: begun, read },
     options,
     io,
@@ -254,14 +254,14 @@ const dnsWarningEvent = (claim: DomainClaim, text: string, error: CliError): Cla
  * Sends the verification request, and then follows the claim as `followClaim` does. The request is idempotent, so it is repeated
  * while the service is unavailable (exit 7), until the deadline and for at most 15 minutes.
  */
-async function* verifyAndFollow(work: ClaimWork, { claim, report }: ClaimResult): ClaimEvents {
-  const { options, io } = work
+async function* verifyAndFollow(task: ClaimTask, { claim, report }: ClaimResult): ClaimEvents {
+  const { options, io } = task
   const events = followResource<DomainClaim>(
     {
       ...options,
       delays: WATCH_DELAYS,
       known: claim,
-      fetch: (request) => requestVerification(work, claim, request),
+      fetch: (request) => requestVerification(task, claim, request),
       describe: (seen) =>
         seen === claim
           ? { status: 'unasked', text: 'the service has confirmed no request to verify it' }
@@ -273,7 +273,7 @@ async function* verifyAndFollow(work: ClaimWork, { claim, report }: ClaimResult)
   for (;;) {
     const { done, value: step } = await events.next()
     if (done && step.error !== undefined) return { claim, error: step.error, report }
-    if (done) return { ...(yield* followClaim(work, step.value)), report }
+    if (done) return { ...(yield* followClaim(task, step.value)), report }
     const { value, event, text, error } = step
     yield { event: event === 'done' ? 'verification' : event, claim: value, text, error }
   }
@@ -285,8 +285,8 @@ async function* verifyAndFollow(work: ClaimWork, { claim, report }: ClaimResult)
  * @param first the claim as just received: the response to the verification request, or a claim that needs none; undefined to begin
  *   with a poll
  */
-export async function* followClaim(work: ClaimWork, first?: DomainClaim): ClaimEvents {
-  const { options, io } = work
+export async function* followClaim(task: ClaimTask, first?: DomainClaim): ClaimEvents {
+  const { options, io } = task
   // A claim is `pending` before and after its verification request. So unless this run has just sent one (`first`), a pending claim
   // may lack the request.
   const mayLackRequest = ({ status }: DomainClaim) => first === undefined && status === 'pending'
@@ -296,7 +296,7 @@ export async function* followClaim(work: ClaimWork, first?: DomainClaim): ClaimE
       ...options,
       delays: first === undefined ? WATCH_DELAYS : VERIFYING_DELAYS,
       async fetch(request) {
-        const claim = next ?? (await refreshClaim(work, request))
+        const claim = next ?? (await refreshClaim(task, request))
         next = undefined
         return claim
       },
@@ -340,12 +340,12 @@ const verifyHint = (claim: DomainClaim): string =>
  * must be fixed first (verdict `fix`), or if the service has accepted the claim or the claim has ended. With verdict `wait` or
  * `unknown`, the service may see the record, so only warns.
  */
-export async function* checkAndVerify(work: ClaimWork): ClaimEvents {
-  const { target, options, io } = work
-  const before = await refreshClaim(work, { timeoutMs: stepTimeoutMs(options.deadline) })
+export async function* checkAndVerify(task: ClaimTask): ClaimEvents {
+  const { target, options, io } = task
+  const before = await refreshClaim(task, { timeoutMs: stepTimeoutMs(options.deadline) })
   const { phase, isOpen, text, error } = judgeClaim(before, io.clock.now())
   if (!isOpen || phase === 'accepted') {
-    if (options.wait) return yield* followClaim(work, before)
+    if (options.wait) return yield* followClaim(task, before)
     yield { event: isOpen ? 'verification' : 'done', claim: before, text, error }
     return { claim: before, error }
   }
@@ -363,8 +363,8 @@ export async function* checkAndVerify(work: ClaimWork): ClaimEvents {
       : dnsWarningEvent(before, `DNS: ${failure.message}`, failure)
   }
   // Send the request for a blocked claim too: the service may have lifted the block.
-  if (options.wait) return yield* verifyAndFollow(work, { claim: before, report: unseen })
-  const claim = await requestVerification(work, before)
+  if (options.wait) return yield* verifyAndFollow(task, { claim: before, report: unseen })
+  const claim = await requestVerification(task, before)
   const after = judgeClaim(claim, io.clock.now())
   yield { event: 'verification', claim, text: 'verification requested' }
   if (after.phase === 'completed' || after.error !== undefined)

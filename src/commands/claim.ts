@@ -1,5 +1,10 @@
 import { BATCH_CLAIM_COLUMNS, CLAIM_COLUMNS, ERROR_FIELDS } from '../claims/columns.ts'
-import { BATCH_OPTIONS, CLAIM_EVENTS, DEFAULT_CLAIM_TIMEOUT_SECONDS, isBatch } from '../claims/definition.ts'
+import {
+  BATCH_OPTIONS,
+  CLAIM_EVENT_MEANINGS,
+  DEFAULT_CLAIM_TIMEOUT_SECONDS,
+  isBatch,
+} from '../claims/definition.ts'
 import type { PublishFunction } from '../claims/publish.ts'
 import { CHECK_REPORT_FIELDS } from '../dns/report.ts'
 import { CLAIM_FIELDS } from '../service/types.ts'
@@ -37,7 +42,7 @@ export const command = defineCommand({
     },
     ...BATCH_OPTIONS,
   ],
-  events: CLAIM_EVENTS,
+  events: CLAIM_EVENT_MEANINGS,
   examples: {
     'mailclaim claim example.com': 'from the start to the completed claim',
     'mailclaim claim example.com --publish ./publish.sh': 'with a command that changes DNS',

@@ -31,7 +31,7 @@ export const IMPORT_LIST_COLUMNS: readonly Column[] = IMPORT_COLUMNS.map((column
 )
 
 /** Events of `imports watch --format jsonl` with their meanings, for the documentation. */
-export const IMPORT_EVENTS = {
+export const IMPORT_EVENT_MEANINGS = {
   status: 'the status of the import, at the start and when it changes',
   waiting: 'the counts have changed, or a minute has passed',
   warning: 'a problem that does not stop it, with the error',

@@ -1,4 +1,4 @@
-import { BATCH_OPTIONS, VERIFY_EVENTS } from '../../claims/definition.ts'
+import { BATCH_OPTIONS, VERIFY_EVENT_MEANINGS } from '../../claims/definition.ts'
 import { startDeadline } from '../../timeout.ts'
 import { CLAIMS_ARGUMENT, defineCommand, PUBLIC_RESOLVERS_OPTION } from '../definition.ts'
 import { verifyOrFollowClaims, WATCH_OPTIONS, WATCH_OUTPUT } from './watch.ts'
@@ -14,7 +14,7 @@ export const command = defineCommand({
     PUBLIC_RESOLVERS_OPTION,
     ...BATCH_OPTIONS,
   ],
-  events: VERIFY_EVENTS,
+  events: VERIFY_EVENT_MEANINGS,
   examples: {
     'mailclaim claims verify example.com --wait': 'check, verify, and wait until it ends',
     'mailclaim claims verify example.com --no-check': 'only ask the service',

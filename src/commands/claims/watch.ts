@@ -1,6 +1,6 @@
 import { CLAIM_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
-import { BATCH_OPTIONS, type BatchOptions, isBatch, WATCH_EVENTS } from '../../claims/definition.ts'
-import type { ClaimEvents, ClaimOptions, ClaimWork } from '../../claims/workflow.ts'
+import { BATCH_OPTIONS, type BatchOptions, isBatch, WATCH_EVENT_MEANINGS } from '../../claims/definition.ts'
+import type { ClaimEvents, ClaimOptions, ClaimTask } from '../../claims/workflow.ts'
 import { CLAIM_FIELDS, type DomainClaim } from '../../service/types.ts'
 import type { OptionDefinition } from '../../settings/option.ts'
 import type { Io } from '../../terminal/io.ts'
@@ -32,7 +32,7 @@ export const command = defineCommand({
   description: 'Follows a claim until it is completed, blocked or ended.',
   arguments: [CLAIMS_ARGUMENT],
   options: [...WATCH_OPTIONS, ...BATCH_OPTIONS],
-  events: WATCH_EVENTS,
+  events: WATCH_EVENT_MEANINGS,
   examples: {
     'mailclaim claims watch example.com': 'follow a claim until it ends',
     'mailclaim claims watch example.com --timeout 600 --format jsonl': 'for ten minutes at most, as events',
@@ -60,7 +60,7 @@ export async function verifyOrFollowClaims(
   domains: readonly string[],
   flags: BatchOptions,
   options: ClaimOptions,
-  begin: (work: ClaimWork) => ClaimEvents,
+  begin: (task: ClaimTask) => ClaimEvents,
   io: Io,
 ): Promise<DomainClaim | undefined> {
   if (isBatch(domains, flags)) {

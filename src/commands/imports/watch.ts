@@ -1,4 +1,4 @@
-import { IMPORT_COLUMNS, IMPORT_EVENTS } from '../../imports/columns.ts'
+import { IMPORT_COLUMNS, IMPORT_EVENT_MEANINGS } from '../../imports/columns.ts'
 import { IMPORT_FIELDS } from '../../service/types.ts'
 import { startDeadline } from '../../timeout.ts'
 import { defineCommand, defineTimeout, listEventFields } from '../definition.ts'
@@ -8,7 +8,7 @@ export const command = defineCommand({
   description: 'Follows a contact import until it is completed or failed.',
   arguments: [IMPORT_ARGUMENT],
   options: [defineTimeout({ default: 'never' })],
-  events: IMPORT_EVENTS,
+  events: IMPORT_EVENT_MEANINGS,
   examples: {
     'mailclaim imports watch 479e3145-dd38-4932-8c0c-e58b548c9e76': 'follow an import until it ends',
     'mailclaim imports watch 479e3145-dd38-4932-8c0c-e58b548c9e76 --timeout 600 --format jsonl':
