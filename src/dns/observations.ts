@@ -86,10 +86,10 @@ export interface ResolverObservation extends TxtObservation {
 /** TXT records that one authoritative server has at names other than the checked name. */
 export interface TxtAtOtherNames {
   /**
-   * TXT records at names where the expected record often ends up by mistake. At names of the kinds `doubled` and `wrong`, records
-   * that a wildcard generates are left out.
+   * Names that have TXT records, among those where the expected record often ends up by mistake. Names of the kinds `doubled` and
+   * `wrong` are left out if their TXT set is that of a wildcard.
    */
-  readonly misplaced: readonly MisplacedRecord[]
+  readonly candidates: readonly CandidateName[]
   /**
    * TXT values of a wildcard that covers the checked name, which then has no records itself (RFC 4592). Empty if the response has
    * only the wildcard's CNAME; null without such a wildcard.
@@ -97,15 +97,15 @@ export interface TxtAtOtherNames {
   readonly wildcard: readonly TxtValue[] | null
 }
 
-/** TXT records at one name where the expected record often ends up by mistake. */
-export interface MisplacedRecord {
+/** A name where the expected record often ends up by mistake, with its TXT values. */
+export interface CandidateName {
   readonly name: string
   /**
    * Kind of name. `doubled`: the checked name with the zone, or itself, appended. `used`: a name that can rightly have other TXT
    * records, such as the parent or a wildcard. `wrong`: any other name.
    */
   readonly kind: 'doubled' | 'wrong' | 'used'
-  /** All TXT values at `name`; at least one, not necessarily the expected value. */
+  /** TXT set at `name`, with at least one value, not necessarily the expected one. */
   readonly values: readonly TxtValue[]
 }
 

@@ -1,6 +1,6 @@
 import type { DnsServerAddress } from '../context.ts'
 import { type DnsCheck, isFromZone } from './locate.ts'
-import type { MisplacedRecord } from './observations.ts'
+import type { CandidateName } from './observations.ts'
 import { getAnswer } from './wire/ask.ts'
 import { canQuery, isWithin } from './wire/name.ts'
 import { haveSameValues, readTxt } from './wire/txt-answer.ts'
@@ -16,7 +16,7 @@ const SERVER_MS = 2500
 function listCandidateNames(
   zone: string,
   { name, expected }: DnsCheck,
-): readonly (readonly [kind: MisplacedRecord['kind'], name: string])[] {
+): readonly (readonly [kind: CandidateName['kind'], name: string])[] {
   const [first = ''] = name.split('.')
   const parent = name.slice(first.length + 1)
   const prefix = /^_*([a-z0-9_-]{1,40})=/i.exec(expected ?? '')?.[1]?.toLowerCase() ?? 'mailclaim'
@@ -80,7 +80,7 @@ export async function findTxtAtOtherNames(server: DnsServerAddress, zone: string
     one.kind !== 'used' &&
     [beside, below, above].some((wild) => wild !== undefined && haveSameValues(one.values, wild.values))
   return {
-    misplaced: found.filter((one) => one.values.length > 0 && !isWildcards(one)),
+    candidates: found.filter((one) => one.values.length > 0 && !isWildcards(one)),
     wildcard: isWild && coversName ? values : null,
   }
 }

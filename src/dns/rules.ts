@@ -1,10 +1,10 @@
 import { dnsProviderOf, parkingStateOf } from './hosts.ts'
 import {
+  type CandidateName,
   detectInterception,
   groupByOutcome,
   isConclusive,
   longestTtlOf,
-  type MisplacedRecord,
   type Observations,
   type ResolverObservation,
   type ServerObservation,
@@ -233,8 +233,8 @@ const isValueTarget = (target: string): boolean => target.includes('=')
 /** Finds the expected value, or a faulty copy of it, at another name. */
 function findMisplaced(state: ZoneState): Finding[] | undefined {
   const { expected, otherNames } = state
-  const places = otherNames?.misplaced ?? []
-  const isFaulty = ({ values }: MisplacedRecord) => explainMismatch(expected ?? '', values, state.mayBeCut)
+  const places = otherNames?.candidates ?? []
+  const isFaulty = ({ values }: CandidateName) => explainMismatch(expected ?? '', values, state.mayBeCut)
   const place =
     places.find(({ values }) => hasText(values, expected)) ??
     // Ignore faulty copies at names of the kind `used`, such as the parent: similar values there are of other services.
@@ -246,7 +246,7 @@ function findMisplaced(state: ZoneState): Finding[] | undefined {
  * Returns the finding for a record at a wrong name and, if its value is wrong too, a second finding: otherwise users would move a
  * wrong value to the right name.
  */
-function explainMisplaced(state: ZoneState, { name, kind, values }: MisplacedRecord): Finding[] {
+function explainMisplaced(state: ZoneState, { name, kind, values }: CandidateName): Finding[] {
   const isRight = hasText(values, state.expected)
   const fault = isRight ? undefined : explainMismatch(state.expected ?? '', values, state.mayBeCut)
   const there = isRight ? [state.expected] : (fault?.seen ?? decodeValues(values))
@@ -279,7 +279,7 @@ function createValueFinding(state: WithZone, { fault, seen: values }: ValueExpla
 function findSuspicions(state: ZoneState): Finding[] {
   const values = decodeValues(valuesOf(state.servers))
   const prefixes = values.map(prefixOf)
-  const places = (state.otherNames?.misplaced ?? []).filter(
+  const places = (state.otherNames?.candidates ?? []).filter(
     ({ kind, values: there }) =>
       kind !== 'used' &&
       // A value with the same prefix as one at the checked name is no mistake: services can verify several names.

@@ -344,7 +344,7 @@ test('a check queries no resolver for the record if one of two name servers lack
   expect(seen.resolvers).toEqual([])
 })
 
-describe('records at wrong names', () => {
+describe('records at other names', () => {
   test.each([
     ['example.com.example.com', 'doubled', 'example.com'],
     ['app.example.com.app.example.com', 'doubled', 'app.example.com'],
@@ -357,11 +357,11 @@ describe('records at wrong names', () => {
     ['mc.example.com', 'wrong', '_mc.example.com'],
     ['_dmarc.example.com', 'wrong', 'example.com'],
     ['*.example.com', 'used', 'example.com'],
-  ])('a record at %s is misplaced (kind "%s") for the checked name %s', async (at, kind, name) => {
+  ])('a TXT record at %s is found (`kind`: %s) in a check of %s', async (at, kind, name) => {
     for (const expected of at === '_prefix.example.com' ? ['prefix=token'] : ['prefix=token', null]) {
       const world = fakeInternet([COM, zone([txt(at, 'prefix=token')])])
       const { seen, asked } = await timedObserve(world, { name, expected })
-      expect(seen.otherNames?.misplaced).toMatchObject([{ name: at, kind }])
+      expect(seen.otherNames?.candidates).toMatchObject([{ name: at, kind }])
       expect(recursive(asked, 'example.com').filter(({ name: of }) => !of.startsWith('ns'))).toEqual([])
     }
   })
@@ -377,10 +377,10 @@ describe('records at wrong names', () => {
     }
   }
 
-  test('records that a wildcard generates count as misplaced only at names of the kind `used`', async () => {
+  test('candidate names with the TXT set of a wildcard are left out, except those of the kind `used`', async () => {
     const { seen } = await timedObserve(wild([]), { name: 'app.example.com' })
     expect(seen.otherNames).toMatchObject({
-      misplaced: [{ kind: 'used' }, { kind: 'used' }],
+      candidates: [{ kind: 'used' }, { kind: 'used' }],
       wildcard: [expect.anything()],
     })
   })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type {
+  CandidateName,
   FoundZone,
-  MisplacedRecord,
   Observations,
   ResolverObservation,
   ServerObservation,
@@ -47,12 +47,12 @@ function resolver(outcome: TxtOutcome, more: Partial<ResolverObservation> = {}):
   }
 }
 
-const at = (name: string, kind: MisplacedRecord['kind'], value = EXPECTED): TxtAtOtherNames => ({
-  misplaced: [{ name, kind, values: [txt(value)] }],
+const at = (name: string, kind: CandidateName['kind'], value = EXPECTED): TxtAtOtherNames => ({
+  candidates: [{ name, kind, values: [txt(value)] }],
   wildcard: null,
 })
 const wildcard = (value: string): TxtAtOtherNames => ({
-  misplaced: [],
+  candidates: [],
   wildcard: [txt(value)],
 })
 
@@ -233,7 +233,7 @@ test('the fix for a missing record names the DNS provider if the name servers ar
   expect(findings).toMatchObject([{ code: 'missing', fix: expect.stringContaining(words) }])
 })
 
-test.each<[string, MisplacedRecord['kind'], string, FindingCode[], string]>([
+test.each<[string, CandidateName['kind'], string, FindingCode[], string]>([
   ['www.example.com', 'wrong', EXPECTED, ['other_name'], `: "${EXPECTED}"`],
   ['www.example.com', 'wrong', `${EXPECTED} `, ['other_name', 'whitespace'], `: "${EXPECTED} "`],
   ['example.com.example.com', 'doubled', 'prefix=older', ['doubled_name', 'stale_token'], ': "prefix=older"'],
@@ -258,11 +258,11 @@ test('the message about `partial_propagation` says if servers with and without t
 })
 
 test('the expected value at a wrong name is reported instead of another claim’s token at a wrong name before it', () => {
-  const misplaced = [
-    ...at('example.com.example.com', 'doubled', 'prefix=older').misplaced,
-    ...at('www.example.com', 'wrong').misplaced,
+  const candidates = [
+    ...at('example.com.example.com', 'doubled', 'prefix=older').candidates,
+    ...at('www.example.com', 'wrong').candidates,
   ]
-  expect(codes({ servers: [server()], otherNames: { misplaced, wildcard: null } })).toEqual(['other_name'])
+  expect(codes({ servers: [server()], otherNames: { candidates, wildcard: null } })).toEqual(['other_name'])
 })
 
 test.each([
