@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { isCommandGroup, parseArgv } from '../src/cli/line.ts'
+import { isCommandGroup, splitArgv } from '../src/cli/line.ts'
 import { run as runCommandLine } from '../src/cli.ts'
 import { listErrorCodes } from '../src/commands/commands.ts'
 import { loadDefinition } from '../src/commands/options.ts'
@@ -20,7 +20,7 @@ export const run: typeof runCommandLine = async (argv, context) => {
     stdout: heard(context.stdout),
     stderr: heard(context.stderr),
   })
-  const { path, node } = parseArgv(argv)
+  const { path, node } = splitArgv(argv)
   if (node === undefined || isCommandGroup(node)) return exit
   const declared = listErrorCodes(await loadDefinition(path, node))
   const exits = declared.map((code) => ERRORS[code][1])

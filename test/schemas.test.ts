@@ -64,7 +64,7 @@ test('mailclaim commands --json matches its schema, and lists every command', as
   )
 })
 
-test('every error code is used in the source and listed by a command', async () => {
+test('every error code is used in the source and is among the errors of a command', async () => {
   const { data, errors } = await describedCommands()
   expect(new Set(data.flatMap((command: { errors: string[] }) => command.errors))).toEqual(
     new Set(errors.map(({ code }: { code: string }) => code)),

@@ -6,7 +6,7 @@ import { type Completion, longFlag, type OptionDefinition } from '../settings/op
 import { DEFAULT_PROFILE } from '../settings/profiles.ts'
 import { type GivenOptions, resolveSettings } from '../settings/settings.ts'
 import { SETTING_KEYS, SETTINGS, type SettingDefinition, settingName } from '../settings/table.ts'
-import { type CommandLine, listSubcommands, loadCommand, parseArgv, readOption, takesValue } from './line.ts'
+import { type CommandLine, listSubcommands, loadCommand, readOption, splitArgv, takesValue } from './line.ts'
 
 /** Completion candidates with their descriptions; `'files'` if the shell should complete file names itself. */
 type Candidates = readonly (readonly [value: string, description: string])[] | 'files'
@@ -41,7 +41,7 @@ export async function printCompletions(argv: readonly string[], context: Context
 async function findCandidates(words: readonly string[], context: Context): Promise<Candidates> {
   const partial = words.at(-1) ?? ''
   const before = words.slice(0, -1)
-  const line = parseArgv(before)
+  const line = splitArgv(before)
   if (line.unknownWord !== undefined) return []
   const definition = await loadCommand(line)
   const options = [...(definition?.options ?? []), ...createGlobalOptions(definition)]

@@ -30,7 +30,7 @@ export interface CommandLine {
  * Finds the command's path in the arguments, so that only this command's code is loaded. Global options may stand before and
  * between the words of the path; other options with a value must follow it.
  */
-export function parseArgv(argv: readonly string[]): CommandLine {
+export function splitArgv(argv: readonly string[]): CommandLine {
   const path: string[] = []
   const rest: string[] = []
   let node: CommandNode | undefined

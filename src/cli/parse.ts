@@ -15,7 +15,7 @@ import {
   GLOBAL_OPTIONS_LINE,
   GLOBAL_OPTIONS_TITLE,
 } from './help.ts'
-import { type CommandLine, isCommandGroup, loadCommand, parseArgv } from './line.ts'
+import { type CommandLine, isCommandGroup, loadCommand, splitArgv } from './line.ts'
 import { addOptions, checkOptionRelations, readGivenOptions } from './options.ts'
 import { asksForJson, toUsageError } from './print-error.ts'
 
@@ -27,7 +27,7 @@ import { asksForJson, toUsageError } from './print-error.ts'
  * @throws CliError exit 2 for a usage error; any error of the command
  */
 export async function runCommandLine(argv: readonly string[], context: Context): Promise<ExitCode> {
-  const line = parseArgv(argv)
+  const line = splitArgv(argv)
   const definition = await loadCommand(line)
   const printed = { out: '', err: '' }
   const palette = await createPalette(
@@ -123,7 +123,7 @@ function buildRootCommand(
         continue
       }
       command.usage('<command> [options]').addHelpText('after', `\n${GLOBAL_OPTIONS_LINE}`)
-      // With `--` in the arguments, add the commands of all groups: unlike `parseArgv`, commander also looks for a command after
+      // With `--` in the arguments, add the commands of all groups: unlike `splitArgv`, commander also looks for a command after
       // `--`, as in `mailclaim -- config list`.
       if (isTyped || line.rest.includes('--')) {
         if (definition === undefined) addOptions(command, createGlobalOptions(), GLOBAL_OPTIONS_TITLE)

@@ -1,6 +1,6 @@
 import { ERRORS, type ErrorCode, Exit, type ExitCode } from '../errors.ts'
 import { longFlag, type OptionDefinition } from '../settings/option.ts'
-import { FORMATS } from '../settings/settings.ts'
+import { COMMON_FORMATS } from '../settings/settings.ts'
 import {
   ALL_SETTINGS,
   SETTING_KEYS,
@@ -75,7 +75,7 @@ const ENVIRONMENT: readonly { readonly name: string; readonly description: strin
   { name: 'NODE_EXTRA_CA_CERTS', description: 'a file with more certificate authorities' },
 ]
 
-const FORMAT_MEANINGS: Readonly<Record<(typeof FORMATS)[number], string>> = {
+const FORMAT_MEANINGS: Readonly<Record<(typeof COMMON_FORMATS)[number], string>> = {
   table: 'for people',
   json: 'one document: the object, or a list as {"object":"list","has_more":…,"data":[…]}',
   jsonl: 'an object per line, as it arrives; of a command that waits, an event per line',
@@ -111,7 +111,7 @@ export function createCommandsCommand(tree: CommandTree): CommandDefinition {
           'An option overrides the environment, which overrides the profile, which overrides the default.',
         exits: Object.values(Exit).map(describeExit),
         errors: Object.entries(ERRORS).map(([code, [, exit, meaning]]) => ({ code, exit, meaning })),
-        formats: FORMATS.map((format) => ({ name: format, meaning: FORMAT_MEANINGS[format] })),
+        formats: COMMON_FORMATS.map((format) => ({ name: format, meaning: FORMAT_MEANINGS[format] })),
         groups: Object.entries(tree).flatMap(([name, node]) =>
           'commands' in node ? { name, summary: node.summary } : [],
         ),
@@ -151,7 +151,7 @@ async function describeCommand({ path, leaf }: { path: readonly string[]; leaf: 
     options: options.map((option) => describeOption(option, options)),
     exits: [...new Set(exits)].toSorted((one, other) => one - other).map(describeExit),
     errors,
-    formats: [...FORMATS, ...formats],
+    formats: [...COMMON_FORMATS, ...formats],
     usual_format: usualFormat,
     fields: output.fields ?? listSelectableFields(output),
     column_fields: listSelectableFields(output),

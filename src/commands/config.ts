@@ -1,10 +1,10 @@
 import { CliError, usageError } from '../errors.ts'
 import { maskUrlSecrets, maskUserInfo } from '../settings/addresses.ts'
 import {
+  parseSettingName,
   SETTING_KEYS,
   SETTINGS,
   type SettingDefinition,
-  settingKey,
   settingName,
   settingText,
 } from '../settings/table.ts'
@@ -41,8 +41,8 @@ export const listCommand = defineCommand({
       if (value === undefined) return []
       return { name: settingName(key), value: maskValue(value), source, meaning: SETTINGS[key].description }
     })
-    const { configPath } = await import('../settings/config.ts')
-    const paths = { config: configPath(io), state: directories.state }
+    const { getConfigPath } = await import('../settings/config.ts')
+    const paths = { config: getConfigPath(io), state: directories.state }
     const writer = io.list(LIST_COLUMNS)
     await writer.page({ items, envelope: { paths } })
     await writer.end(false)
@@ -63,7 +63,7 @@ export const getCommand = defineCommand({
   errors: ['setting_unset'],
   async run({ arguments: [typed = ''] }, io) {
     const { profile, profileConfig, format } = io.settings
-    const key = settingKey(typed)
+    const key = parseSettingName(typed)
     const name = settingName(key)
     const value = profileConfig[key]
     if (value === undefined) {
@@ -95,7 +95,7 @@ export const setCommand = defineCommand({
   output: { columns: SET_COLUMNS },
   errors: ['config_busy'],
   async run({ arguments: [typed = '', text = ''] }, io) {
-    const key = settingKey(typed)
+    const key = parseSettingName(typed)
     const name = settingName(key)
     const profile = io.settings.profile.value
     const setting: SettingDefinition<unknown> = SETTINGS[key]
@@ -132,7 +132,7 @@ export const unsetCommand = defineCommand({
   output: { columns: UNSET_COLUMNS },
   errors: ['config_busy'],
   async run({ arguments: [typed = ''] }, io) {
-    const key = settingKey(typed)
+    const key = parseSettingName(typed)
     const name = settingName(key)
     const profile = io.settings.profile.value
     const { updateConfig, withSetting } = await import('../settings/config.ts')

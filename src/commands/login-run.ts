@@ -15,8 +15,8 @@ import {
   getBaseUrl,
   getClientId,
   isJsonFormat,
+  parseSetting,
   type Settings,
-  settingValue,
   type UnparsedSettings,
 } from '../settings/settings.ts'
 import {
@@ -92,7 +92,7 @@ async function promptForMissing(io: Io, withApiKey: boolean): Promise<Settings> 
   const { settings, prompts } = io
   if (!settings.interactive) return settings
   const needed = withApiKey ? (['base_url'] as const) : (['base_url', 'client_id'] as const)
-  const missing = needed.filter((key) => settingValue(key, settings) === undefined)
+  const missing = needed.filter((key) => parseSetting(key, settings) === undefined)
   if (missing.includes('base_url'))
     await io.say('To try it without an account, run this in another terminal: mailclaim sandbox')
   const chosen = { ...settings.chosen }
@@ -132,7 +132,7 @@ function validationResult(check: () => unknown): true | string {
  */
 async function prepareStore(io: Io, kind: Session['kind']): Promise<PreparedSignIn> {
   const { settings, prompts } = io
-  const store = settingValue('store', settings)
+  const store = parseSetting('store', settings)
   if (store === 'etcd') {
     if (kind === 'api_key') throw usageError("an API key isn't kept in etcd", 'add --store file')
     const { prepareSharedSignIn } = await import('../session/shared/sign-in.ts')
@@ -156,8 +156,8 @@ async function prepareStore(io: Io, kind: Session['kind']): Promise<PreparedSign
  */
 async function signInWithBrowser(opensBrowser: boolean, timeoutMs: number, prepared: PreparedSignIn, io: Io) {
   const { settings, environment } = io
-  const scopes = settingValue('scope', settings) ?? []
-  const resource = settingValue('resource', settings)
+  const scopes = parseSetting('scope', settings) ?? []
+  const resource = parseSetting('resource', settings)
   const exchange = async (code: CodeExchangeRequest) => {
     prepared.reserve()
     const { access, refreshToken } = await exchangeCode(io, code)
@@ -174,15 +174,15 @@ async function signInWithBrowser(opensBrowser: boolean, timeoutMs: number, prepa
   const chosen: LoginOptions = {
     scopes,
     resource,
-    target: parseRedirectUri(settingValue('redirect_uri', settings)),
+    target: parseRedirectUri(parseSetting('redirect_uri', settings)),
     // Over SSH, open a browser only if BROWSER is set: remote editors set it to a helper that opens the browser on the user's
     // machine.
     openBrowser: opensBrowser && (!environment.ssh || environment.browser !== undefined),
     // Accept a pasted redirect URL on stdin: from a terminal with prompts allowed, or from a pipe with `--no-browser` or JSON output.
     readInput: settings.interactive || (!opensBrowser && !io.stdin.isTTY),
     timeoutMs,
-    issuer: settingValue('issuer', settings),
-    authorizationEndpoint: settingValue('authorization_endpoint', settings),
+    issuer: parseSetting('issuer', settings),
+    authorizationEndpoint: parseSetting('authorization_endpoint', settings),
   }
   return login(chosen, exchange, createReporter(chosen, io), io)
 }
@@ -264,7 +264,7 @@ async function readApiKey({ stdin, prompts, settings }: Io): Promise<string> {
  * Otherwise a sign-in at a new service would go to the authorization server of the old one.
  */
 function dropOtherServiceSettings(settings: Settings): Settings {
-  const base = settingValue('base_url', settings)
+  const base = parseSetting('base_url', settings)
   if (base === undefined) return settings
   const kept = withSetting(settings.profileConfig, 'base_url', base)
   const chosen = Object.entries(settings.chosen).filter(
@@ -284,7 +284,7 @@ async function saveSettings(store: StoreKind, io: Io): Promise<void> {
     (key) => /^(base_url|client_id|issuer)$/.test(key) || (store === 'etcd' && /^store_/.test(key)),
   )
   const usedSettings: ProfileConfig = {}
-  for (const key of keys) if (chosen[key]) usedSettings[key] = settingText(settingValue(key, settings))
+  for (const key of keys) if (chosen[key]) usedSettings[key] = settingText(parseSetting(key, settings))
   if (store !== (profileConfig.store ?? SETTINGS.store.default)) usedSettings.store = store
   const updateProfile = (profile: ProfileConfig | undefined): ProfileConfig => ({
     ...withSetting(profile, 'base_url', usedSettings.base_url),
@@ -310,7 +310,7 @@ async function reportResult(session: Session, io: Io, columns: readonly Column[]
   await io.say(`${what} profile ${profile}; the secret is in ${STORE_DESCRIPTIONS[store]}.`)
   if (io.environment.apiKey !== undefined)
     await io.warn('MAILCLAIM_API_KEY is set and overrides it: unset it to use what was just stored')
-  const requested = settingValue('scope', settings) ?? []
+  const requested = parseSetting('scope', settings) ?? []
   if (kind === 'session' && requested.length > 0 && scope !== null) {
     // Accept spaces and commas as separators: some services separate scopes with commas, but a comma can also be part of a scope
     // (RFC 6749 section 3.3).

@@ -1,5 +1,5 @@
 import type { OptionDefinition } from '../settings/option.ts'
-import { FORMATS, GLOBAL_OPTIONS } from '../settings/settings.ts'
+import { COMMON_FORMATS, GLOBAL_OPTIONS } from '../settings/settings.ts'
 import { ALL_SETTINGS, SETTINGS, settingName } from '../settings/table.ts'
 import {
   type ArgumentDefinition,
@@ -68,7 +68,7 @@ export function createGlobalOptions(definition?: CommandDefinition): readonly Op
 function createFormatOption({ formats = [], usualFormat }: Partial<OutputDefinition> = {}): OptionDefinition {
   return {
     ...GLOBAL_OPTIONS.format,
-    choices: [...FORMATS, ...formats],
+    choices: [...COMMON_FORMATS, ...formats],
     default: usualFormat ?? 'table on a terminal, else tsv',
   }
 }

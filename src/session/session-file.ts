@@ -3,7 +3,7 @@ import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import type { AccessToken } from '../oauth/token-endpoint.ts'
 import { parseProfileName } from '../settings/profiles.ts'
-import { type Settings, settingValue } from '../settings/settings.ts'
+import { parseSetting, type Settings } from '../settings/settings.ts'
 import type { StoreKind } from '../settings/table.ts'
 import { realDisk } from '../storage/atomic-file.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
@@ -121,8 +121,8 @@ export function requireSameService(
   { service, client, profile }: Pick<Session, 'service' | 'client' | 'profile'>,
   { settings }: { readonly settings: Pick<Settings, 'chosen'> },
 ): void {
-  const asked = settingValue('base_url', settings)
-  const clientId = settingValue('client_id', settings)
+  const asked = parseSetting('base_url', settings)
+  const clientId = parseSetting('client_id', settings)
   if (asked !== undefined && service !== null && asked !== service)
     throw sessionMismatchError('service', service, asked, profile)
   if (clientId !== undefined && client !== null && clientId !== client)

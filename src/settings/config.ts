@@ -12,7 +12,7 @@ import { type ProfileConfig, type SettingKey, settingText } from './table.ts'
 /** Milliseconds to wait for the lock of the configuration file, which a writer holds for a few milliseconds. */
 const LOCK_TIMEOUT_MS = 5000
 
-/** Content of the configuration file. Values of settings are unparsed: `settingValue` parses a value when it is used. */
+/** Content of the configuration file. Values of settings are unparsed: `parseSetting` parses a value when it is used. */
 export interface Config {
   version: 1
   /** Name of the profile that `auth switch` chose; absent if `auth switch` was never used. */
@@ -42,7 +42,7 @@ export function withSetting(
 }
 
 /** Returns the path of the configuration file. For a symbolic link to a file, as dotfile managers create, that file's path. */
-export function configPath({ directories }: ConfigDirectory): string {
+export function getConfigPath({ directories }: ConfigDirectory): string {
   let path = join(directories.config, 'config.json')
   catchError(() => {
     // Keep the path if the file itself isn't a link: `readlinkSync` then throws. Links in the path's directories stay unresolved,
@@ -59,7 +59,7 @@ export function configPath({ directories }: ConfigDirectory): string {
  * @throws CliError `cannot_read`, exit 1, with the path and a remedy, for an unreadable or damaged file or one from a later version
  */
 export async function readConfig(context: ConfigDirectory): Promise<Config> {
-  return (await readJsonFile(configPath(context), parseConfig)) ?? { version: 1, profiles: {} }
+  return (await readJsonFile(getConfigPath(context), parseConfig)) ?? { version: 1, profiles: {} }
 }
 
 /**
@@ -82,7 +82,7 @@ export async function updateConfig(
   return withLock(lock, context, waiting, async () => {
     const config = await readConfig(context)
     change(config)
-    writeFileDurably(configPath(context), `${JSON.stringify(config, null, 2)}\n`)
+    writeFileDurably(getConfigPath(context), `${JSON.stringify(config, null, 2)}\n`)
     return config
   })
 }

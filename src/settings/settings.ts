@@ -20,7 +20,7 @@ import {
 } from './table.ts'
 
 /** Values of `--format` that every command accepts. */
-export const FORMATS = ['table', 'json', 'jsonl', 'tsv'] as const
+export const COMMON_FORMATS = ['table', 'json', 'jsonl', 'tsv'] as const
 
 /** Options that every command takes and that aren't options of settings. */
 export const GLOBAL_OPTIONS = {
@@ -135,7 +135,7 @@ export async function resolveSettings(
     },
     colorOption: options.color,
     get httpTimeoutMs() {
-      return settingValue('http_timeout', { chosen }) * 1000
+      return parseSetting('http_timeout', { chosen }) * 1000
     },
     argv,
   }
@@ -165,7 +165,7 @@ function resolveValue(
  *
  * @throws CliError exit 2 or 3 for an invalid value, with the name of its option, variable or setting
  */
-export function settingValue<Key extends SettingKey>(
+export function parseSetting<Key extends SettingKey>(
   key: Key,
   { chosen }: Pick<Settings, 'chosen'>,
 ): SettingValue<Key> {
@@ -177,10 +177,10 @@ export function settingValue<Key extends SettingKey>(
 /** Returns the resolvers for DNS checks (`'system'` if none is set) and the authoritative servers' port. @throws CliError exit 2 */
 export function dnsSettings(settings: Pick<Settings, 'chosen'>) {
   const name = settingSource('resolver', settings)
-  const given = settingValue('resolver', settings)?.map((text) => parseResolver(text, name))
+  const given = parseSetting('resolver', settings)?.map((text) => parseResolver(text, name))
   return {
     resolvers: given ?? ('system' as const),
-    authoritativePort: settingValue('authoritative_port', settings),
+    authoritativePort: parseSetting('authoritative_port', settings),
   }
 }
 
@@ -212,7 +212,7 @@ export function getClientId(settings: Settings): string {
 }
 
 function requireText(key: 'base_url' | 'client_id', what: string, settings: Settings) {
-  const value = settingValue(key, settings)
+  const value = parseSetting(key, settings)
   if (value !== undefined) return value
   const login = `mailclaim login --${settingName(key)} ${key === 'base_url' ? 'URL' : 'ID'}`
   const hint = `set ${SETTINGS[key].variable}, or sign in: ${addProfileFlag(login, settings.profile.value)}`

@@ -11,7 +11,7 @@ import {
   type Keychain,
   TransportError,
 } from '../../src/context.ts'
-import { configPath } from '../../src/settings/config.ts'
+import { getConfigPath } from '../../src/settings/config.ts'
 import {
   createFakeContext,
   createFakeKeychain,
@@ -231,7 +231,7 @@ test('doctor finds no problem with a stored API key without a client id', async 
 
 test('doctor ends with exit 1 if the configuration is damaged, but still checks the network', async () => {
   const context = createSetup()
-  writeFileSync(configPath(context), '{', { mode: 0o600 })
+  writeFileSync(getConfigPath(context), '{', { mode: 0o600 })
   const { code, of } = await doctor(context)
   expect(code).toBe(1)
   expect(of('configuration')).toMatchObject({
