@@ -12,8 +12,8 @@ const DEFAULT_REASONS: ReadonlyMap<string, string> = new Map([
   ['failed', 'ownership_check_failed'],
 ])
 /**
- * First labels of a domain that decide how its claim ends once the record is found: a claim for `blocked.example.com` becomes
- * blocked. A claim for any other domain completes.
+ * First labels of domains that decide the status of a claim once its record is found: a claim for `blocked.example.com` becomes
+ * blocked. Without such a label, a claim completes.
  */
 const OUTCOME_LABELS = ['blocked', 'failed', 'expired', 'superseded', 'canceled']
 
@@ -37,7 +37,7 @@ interface Claim {
 
 interface ClaimsOptions {
   readonly clock: VirtualClock
-  /** Virtual milliseconds before each DNS lookup, and from the lookup that finds the record to the final status. */
+  /** Virtual milliseconds before each DNS lookup, and from the status `verified` to the final status. */
   readonly stepMs: number
   /** Queries DNS for the TXT values of a name; an empty list if it has none or the query fails. */
   readonly lookUp: (name: string) => Promise<readonly string[]>
@@ -56,7 +56,7 @@ export type ClaimStore = ReturnType<typeof createClaimStore>
 /** Creates the store of all claims, which queries DNS for a claim only after a verification request. */
 export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
   const byDomainId = new Map<string, Claim>()
-  /** The newest claim of each domain, by the domain's name in lower case. */
+  /** The newest claim of each domain, by the domain's name in lowercase. */
   const byName = new Map<string, Claim>()
 
   function requireClaim(claim: Claim | undefined): Claim {
@@ -140,8 +140,8 @@ export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
       return { claim: serializeClaim(claim), isNew: true }
     },
     /**
-     * Starts the DNS lookups of a pending claim, once.
-     * @throws HttpError 404; 409 if the status isn't in `VERIFIABLE_STATUSES`
+     * Starts the DNS lookups of a pending claim, once. @returns the claim
+     * @throws HttpError 404 for an unknown claim; 409 if the status isn't in `VERIFIABLE_STATUSES`
      */
     verify(domainId: string): ClaimJson {
       const claim = requireClaim(byDomainId.get(domainId))
@@ -153,13 +153,13 @@ export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
       return serializeClaim(claim)
     },
     get: (domainId: string) => serializeClaim(requireClaim(byDomainId.get(domainId))),
-    /** Forces a status on a domain name's newest claim or the claim with this `domain_id`. @throws HttpError 404, 422 */
+    /** Sets the status of a domain name's newest claim, or of the claim with this `domain_id`. @throws HttpError 404, 422 */
     setOutcome(key: string, body: Record<string, unknown>): ClaimJson {
       const { status, reason } = readOutcome(body)
       const claim = findByKey(key)
       setStatus(claim, status, reason)
-      // A claim doesn't end in `verified` or `pending`, so schedule its final status or DNS lookup: this is how tests unblock a
-      // claim.
+      // A claim doesn't end in `verified` or `pending`, so schedule its final status, or its DNS lookup if verification was
+      // requested. Tests unblock a claim by the status `verified`.
       if (status === 'verified') scheduleEnd(claim, clock.now(), 'completed')
       if (status === 'pending' && claim.verifyRequested) scheduleLookup(claim)
       return serializeClaim(claim)
@@ -187,15 +187,15 @@ function serializeClaim(claim: Claim) {
   }
 }
 
-/** Returns a random token with an upper-case letter: otherwise the mistake `lower_case` could publish the right value. */
+/** Returns a random token with an uppercase letter: otherwise the mistake `lower_case` could publish the right value. */
 function createVerificationToken(): string {
   return `V${randomBytes(48).toString('base64').replaceAll(/[+/=]/g, '').slice(0, 30)}k`
 }
 
 /**
  * Reads the body of a control request that sets a claim's status. `status` can be any text, so that tests can show clients an
- * unknown status; `reason` is the claim's `blocked_reason` or `failure_reason`.
- * @throws HttpError 422 for a missing status or a reason that isn't a string
+ * unknown status; `reason` becomes the claim's `blocked_reason` if it is blocked, otherwise its `failure_reason`.
+ * @throws HttpError 422 for an empty or missing status, and for a status or reason that isn't a string
  */
 function readOutcome({ status, reason }: Record<string, unknown>) {
   if (typeof status !== 'string' || status === '') throw validationError('`status` must be a text.')
@@ -208,7 +208,7 @@ const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
 
 /**
  * Reads the body of a request to create a claim, with defaults for all fields but `name`. Unknown fields are ignored.
- * @throws HttpError 422 for a field that is missing or malformed
+ * @throws HttpError 422 for a body that isn't an object, without `name`, or with a malformed field
  */
 function readClaimRequest(body: unknown) {
   const fields = asObject(body, 'The body')

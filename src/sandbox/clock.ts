@@ -19,8 +19,8 @@ export function createVirtualClock(report: (error: unknown) => void) {
 
   function arm(timer: Timer): void {
     if (closed) return
-    // Node's timers can fire a millisecond early, so check the time again and, if it is too early, wait for the rest. No delay
-    // here exceeds the limit of Node's timers, 24 days.
+    // Node's timers can fire a millisecond early, so check the time again and, if it is too early, wait for the rest. The sandbox's
+    // longest delay, a claim's expiry, is below the limit of Node's timers, 24 days.
     const end = () => (timer.due > now() ? arm(timer) : void fire(timer))
     timer.timeout = setTimeout(end, Math.max(timer.due - now(), 0))
   }
@@ -52,7 +52,7 @@ export function createVirtualClock(report: (error: unknown) => void) {
       arm(timer)
       return () => cancel(timer)
     },
-    /** Moves the clock forward; resolves when every timer that is now due has run, in the order of due times. */
+    /** Moves the clock forward; resolves when every timer that is due then has run, in the order of due times. */
     async advance(ms: number): Promise<void> {
       offset += ms
       for (const { timeout: armed } of timers) clearTimeout(armed)
@@ -72,8 +72,8 @@ export function createVirtualClock(report: (error: unknown) => void) {
 }
 
 /**
- * Formats a time as the service does: `YYYY-MM-DD HH:MM:SS.ffffff+00`, without trailing zeros of
- * the fraction, so that clients meet a varying number of digits.
+ * Formats a time in the service's format, `YYYY-MM-DD HH:MM:SS.ffffff+00`. Removes up to five zeros at the end of the fraction, so
+ * that clients meet a varying number of digits; the microseconds are made up.
  */
 export function formatTimestamp(ms: number): string {
   const whole = Math.floor(ms)

@@ -10,11 +10,14 @@ interface ControlOptions {
   readonly oauth: OAuthServer
   readonly claims: ClaimStore
   readonly zones: ZoneStore
-  /** Request counts, in total and by `METHOD /path`, with ids in paths replaced by `{id}`. */
+  /** Counts of requests outside of /_sandbox: in total, and by `METHOD /path`, with ids in paths replaced by `{id}`. */
   readonly requests: object
 }
 
-/** Adds the control API below /_sandbox, with which tests move the clock, sign in, and set claims, grants and TXT records. */
+/**
+ * Adds the control API below /_sandbox, with which tests read the state, move the clock, sign in, revoke grants, and set the status
+ * of claims and TXT records.
+ */
 export function addControlRoutes(app: HttpApp, options: ControlOptions): void {
   const { clock, oauth, claims, zones, requests } = options
   const control = app.basePath(CONTROL_PREFIX)
@@ -69,7 +72,7 @@ export function addControlRoutes(app: HttpApp, options: ControlOptions): void {
   })
 }
 
-/** Returns a domain name in lower case without its final dot. @throws HttpError 422 if it is malformed or a top-level domain */
+/** Returns a domain name in lowercase without its final dot. @throws HttpError 422 if it is malformed or a top-level domain */
 function readName(text: string): string {
   const name = text.trim().replace(/\.$/, '').toLowerCase()
   const labels = name.split('.')
@@ -78,7 +81,7 @@ function readName(text: string): string {
   throw validationError('That is not a name below a top-level domain.')
 }
 
-/** Reads the TXT values in a request's body. @throws HttpError 422 for anything but a list of at least one string */
+/** Reads the TXT values in a request's body. @throws HttpError 422 for anything but a non-empty list of strings */
 function readValues({ values }: Record<string, unknown>): readonly RecordData[] {
   if (!Array.isArray(values) || values.length === 0)
     throw validationError('`values` must be a list of texts; to remove them all, delete the records.')

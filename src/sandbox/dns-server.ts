@@ -69,7 +69,7 @@ async function bind(wanted: number): Promise<{ udp: UdpSocket; tcp: Server; port
   }
 }
 
-/** Answers the queries of a TCP connection: two bytes of length before each message, split anywhere (RFC 1035, section 4.2.2). */
+/** Answers the queries of a TCP connection, where two bytes of length precede each message (RFC 1035, section 4.2.2). */
 function serveTcp(socket: Socket, answerTo: (query: Buffer) => Buffer | undefined): void {
   let received: Buffer = Buffer.alloc(0)
   socket.on('data', (piece: Buffer) => {
@@ -87,8 +87,8 @@ function serveTcp(socket: Socket, answerTo: (query: Buffer) => Buffer | undefine
 }
 
 /**
- * Encodes the response to a query; undefined to send none: to a malformed message, a response or another opcode, and because of
- * the fault `silent`.
+ * Encodes the response to a query. Returns undefined to send none: to a malformed message, to a response, to an opcode other than
+ * QUERY, and because of the zone's fault `silent`.
  * @param udpLimit maximum bytes of a UDP response to a query without EDNS; undefined over TCP, where responses aren't truncated
  */
 function createResponse(zones: ZoneStore, query: Buffer, udpLimit: number | undefined): Buffer | undefined {

@@ -12,7 +12,10 @@ const FAULT_KINDS = [
   'drop',
   /** Processes the request, then closes the connection after half of the response's body. */
   'truncate',
-  /** Overwrites headers and JSON fields of the response with `headers` and `fields`, and of each list item with `item_fields`. */
+  /**
+   * Overwrites headers and JSON fields of the response with the fault's `headers` and `fields`, and fields of each list item with
+   * its `item_fields`.
+   */
   'merge',
   /** Sends the response unchanged, but late: by `before_ms` and `after_ms`. */
   'delay',
@@ -49,7 +52,10 @@ export function addFaultInjection(app: HttpApp): void {
   })
 }
 
-/** Applies a fault to an exchange. @returns the response to send; undefined to send the handler's response */
+/**
+ * Applies a fault to a request.
+ * @returns the response to send, `RESPONSE_ALREADY_SENT` for no further response; undefined to send the handler's response
+ */
 async function applyFault(
   fault: Fault,
   c: Context<NodeEnv>,
@@ -130,9 +136,9 @@ function readFault(given: Record<string, unknown>) {
      * failure.
      */
     after: given['after'] === true,
-    /** Real milliseconds to wait before the request is processed. */
+    /** Milliseconds of real time to wait before the request is processed or, without that, before the fault's effect. */
     beforeMs: number('before_ms', 0),
-    /** Real milliseconds to wait before the response is sent or the connection is closed. */
+    /** Milliseconds of real time to wait, after `beforeMs` and any processing, before the response or the end of the connection. */
     afterMs: number('after_ms', 0),
     status,
     headers: Object.fromEntries(headers),

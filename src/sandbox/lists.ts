@@ -6,7 +6,7 @@ import { type OAuthGrant, type OAuthServer, serializeGrant } from './oauth.ts'
 /**
  * Returns one page of a cursor-paginated list: `{object, has_more, data}`.
  * @param items all items, the newest first
- * @param show serializes an item; called only until the page is full, so that long lists stay cheap
+ * @param show serializes an item; called only as far as the page and `has_more` need it, so that long lists stay cheap
  * @param matches the filter, applied to the serialized item
  * @throws HttpError 422 for a limit outside 1 to 100, repeated parameters, both cursors at once, and an unknown cursor
  */
@@ -79,8 +79,8 @@ function createDemoGrant(index: number, startedAt: number): OAuthGrant {
 const IMPORT_STATUSES = ['queued', 'in_progress', 'completed', 'failed']
 
 /**
- * Start (seconds after the sandbox's) and duration (seconds) of the six newest imports. All older imports took a minute, and ended
- * before the sandbox started.
+ * Start (seconds after the start of the sandbox) and duration (seconds, unless the import fails earlier) of the six newest imports.
+ * All older imports ended before the sandbox started.
  */
 const IMPORT_TIMES = [
   [10, 60],
@@ -91,7 +91,7 @@ const IMPORT_TIMES = [
   [86_400, 600],
 ] as const
 
-/** Computes an import's status and the processed share of its rows (0 to 1). Every tenth import fails at a share of 0.6. */
+/** Computes an import's status, the processed share of its rows (0 to 1), and its end. Every tenth import fails at 0.6. */
 function importProgress(index: number, startedAt: number, now: number) {
   const [starts, lasts] = IMPORT_TIMES[index] ?? [-97 * index, 60]
   const [end, status] = index % 10 === 2 ? [0.6, 'failed'] : [1, 'completed']
@@ -122,7 +122,7 @@ function serializeImport(id: string, index: number, startedAt: number, now: numb
 /**
  * Adds the routes of contact imports and grants.
  * @param imports number of contact imports
- * @param grants number of sample grants, listed after those of sign-ins
+ * @param grants number of sample grants, listed after the issued grants
  */
 export function addListRoutes(app: HttpApp, oauth: OAuthServer, imports: number, grants: number): void {
   const { now, grants: issued } = oauth

@@ -115,7 +115,7 @@ export function createOAuthServer({ now, issuer, key, accessTokenSeconds }: OAut
     const at = now()
     refreshTokens.set(refreshToken, { grant, expires: at + REFRESH_LIFETIME_MS, rotated: false })
     const scope = scopes.join(' ')
-    // `exp` has whole seconds (RFC 7519); round up so that no token expires before `expires_in` seconds have passed.
+    // Round `exp` up to whole seconds, so that no token expires before `expires_in` seconds have passed.
     const expires = Math.ceil(at / 1000) + accessTokenSeconds
     const accessToken = await new SignJWT({ client_id: grant.client.id, scope, grant_id: grant.id })
       .setProtectedHeader({ alg: 'ES256', typ: 'at+jwt' })
@@ -202,7 +202,7 @@ export function createOAuthServer({ now, issuer, key, accessTokenSeconds }: OAut
     },
     /** Issues tokens without an authorization request, for tests that need a signed-in client but no browser. */
     startSession: () => createSession({ client: CLIENTS.default, scopes: SUPPORTED_SCOPES, resource: null }),
-    /** Revokes every grant that a sign-in created, as a team member can through the API; sample grants aren't changed. */
+    /** Revokes every issued grant, with the reason `revoked_from_api`; sample grants aren't changed. */
     revokeAll(): void {
       for (const grant of issued) revoke(grant, 'revoked_from_api')
     },
@@ -266,7 +266,7 @@ const PARAMETER = /^(grant_type|client_id|code|redirect_uri|code_verifier|refres
 /**
  * Reads the fields of a token request, form-encoded or JSON. Fields with an empty value are treated as omitted, and unknown
  * fields are ignored (RFC 6749, section 3.2).
- * @throws HttpError `invalid_request`
+ * @throws HttpError, sent as `invalid_request`, for another media type, malformed JSON, and a field that is repeated or no string
  */
 async function readFields(c: Context): Promise<ReadonlyMap<string, string>> {
   const mediaType = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase()

@@ -40,8 +40,8 @@ function pageHeaders(): MiddlewareHandler {
     contentSecurityPolicy: {
       defaultSrc: ["'none'"],
       styleSrc: [NONCE],
-      // Allow any `http:` address: browsers check form-action also against the redirect that follows the form, which goes to the
-      // client's loopback listener, and a source expression can't be an IPv6 address such as [::1].
+      // Allow any `http:` address: some browsers check form-action also against the redirect that follows the form, which goes to
+      // the client's loopback listener, and a source expression can't be an IPv6 address such as [::1].
       formAction: ["'self'", 'http:'],
       baseUri: ["'none'"],
       frameAncestors: ["'none'"],
@@ -174,7 +174,7 @@ function readRequest(
   if (asked.some((scope) => !SUPPORTED_SCOPES.includes(scope)))
     return invalid(`the client may ask for ${SUPPORTED_SCOPES.join(' ')}`, 'invalid_scope')
   const [resource = null, ...others] = query.getAll('resource')
-  // Refuse several resource indicators, and one that isn't an absolute URI without a fragment (RFC 8707, section 2).
+  // Refuse more than one resource indicator, and one that isn't an absolute URI without a fragment (RFC 8707, section 2).
   if (others.length > 0 || (resource !== null && (!URL.canParse(resource) || resource.includes('#'))))
     return invalid('resource must be one absolute address without a fragment', 'invalid_target')
   return { scopes: asked.length === 0 ? SUPPORTED_SCOPES : asked, resource, codeChallenge }

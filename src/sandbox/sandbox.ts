@@ -32,15 +32,15 @@ export interface SandboxOptions {
   readonly grants?: number | undefined
   /** Lifetime of access tokens in virtual seconds. Default: 900. */
   readonly accessTokenSeconds?: number | undefined
-  /** Virtual seconds before each DNS lookup for a claim, and before its final status. Default: 0.25. */
+  /** Virtual seconds before each DNS lookup for a claim, and from its status `verified` to its final one. Default: 0.25. */
   readonly stepSeconds?: number | undefined
 }
 
 export type Sandbox = Awaited<ReturnType<typeof startSandbox>>
 
 /**
- * Starts the local service: HTTP and DNS on loopback, with all state in memory. The sandbox shares no code with the client:
- * a bug in shared code would be the same on both sides, and no test could see it.
+ * Starts the local service: HTTP and DNS on loopback, with all state in memory. The sandbox imports no module of the client: a bug
+ * in shared code would be the same on both sides, and no test could see it.
  * @throws the system's error if a port isn't available
  */
 export async function startSandbox(options: SandboxOptions) {

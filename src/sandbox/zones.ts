@@ -13,7 +13,7 @@ export type RecordData = string | readonly Buffer[]
 export type ZoneFault = 'silent' | 'refused' | 'lame' | 'cached'
 
 export interface DnsZone {
-  /** The zone's name in lower case without the final dot; '' for the root. */
+  /** The zone's name in lowercase without the final dot; '' for the root. */
   readonly apex: string
   serial: number
   /** Whether this is the root or a top-level domain, which exist so that clients can follow delegations from the root. */
@@ -43,8 +43,8 @@ function parentName(name: string): string {
 export type ZoneStore = ReturnType<typeof createZoneStore>
 
 /**
- * Creates the store of zones and records, with the zones example.com and sandbox-dns.test. Names are in lower case, without the
- * final dot.
+ * Creates the store of zones and records, with the zones example.com and sandbox-dns.test, and the zones above these. Names are in
+ * lowercase, without the final dot.
  */
 export function createZoneStore() {
   const zones = new Map<string, DnsZone>()
@@ -71,7 +71,7 @@ export function createZoneStore() {
     }
   }
 
-  /** Returns the zone of a name; creates a zone for its registrable domain, and the parent zones, if there is none. */
+  /** Returns the zone of a name, other than the root or a top-level domain; creates it, and the zones above, if it's missing. */
   function ensureZone(name: string): DnsZone {
     const existing = findZone(name)
     if (existing !== undefined && !existing.isParent) return existing
@@ -133,10 +133,9 @@ export interface DnsResponse {
 }
 
 /**
- * Answers a question (RFC 1034, section 4.3.2), with wildcards (RFC 4592).
+ * Returns the response to a question (RFC 1034, section 4.3.2), with wildcards (RFC 4592); `'silence'` to send none.
  * @param asked the name in the question's letter case, which the answer's owner name repeats
  * @param recursion whether the query has RD set: then a zone's fault shows as at a recursive resolver
- * @returns 'silence' to send no response
  */
 export function answerQuestion(
   zones: ZoneStore,
@@ -172,7 +171,7 @@ export function answerQuestion(
   }
 }
 
-/** Returns the response of a zone with a fault; undefined if the fault doesn't affect this type of query. */
+/** Returns the response of a zone with a fault; undefined without a fault, or if it doesn't affect this query. */
 function answerWithFault(
   zones: ZoneStore,
   zone: DnsZone,
@@ -184,7 +183,7 @@ function answerWithFault(
     const isCached = recursion && type === 'TXT'
     return isCached ? { rcode: RCODES.noError, authorities: [soa(zone, NEGATIVE_TTL)] } : undefined
   }
-  // Fail only TXT queries to a resolver: those that find the zone (SOA, NS, A) would still succeed from the resolver's cache.
+  // Fail only TXT queries to a resolver: queries that find the zone (SOA, NS, A) would still succeed from its cache.
   if (recursion) return type === 'TXT' ? { rcode: RCODES.servFail } : undefined
   // Answer SOA and NS queries with a referral to the zone's servers, as the registry does: the registry and the faulty servers
   // share one address here, and such queries are treated as sent to the registry.

@@ -25,7 +25,7 @@ async function claimed(sandbox: Sandbox, name: string) {
   }
 }
 
-test('creating a claim responds 201 with every documented field and the defaults', async () => {
+test('creating a claim responds 201 with every documented field and the default region', async () => {
   const sandbox = await sandboxForTest()
   const { status, body } = await create(sandbox, { name: 'Example.com' })
   expect(status).toBe(201)
@@ -126,7 +126,7 @@ test('verification finds the value in a TXT RRset that is too large for UDP', as
   expect((await get())['status']).toBe('completed')
 })
 
-test('a pending claim expires after seven days; then verification is refused, and a new claim has a new value', async () => {
+test('a pending claim expires after seven days; then verification is refused, and a new claim for the domain has another value', async () => {
   const sandbox = await sandboxForTest(SLOW)
   const { claim, verify, get } = await claimed(sandbox, 'example.com')
   await advance(sandbox, 7 * DAY - 1)
@@ -139,7 +139,7 @@ test('a pending claim expires after seven days; then verification is refused, an
   expect(again.body['record']).not.toEqual(claim['record'])
 })
 
-test('a clock jump past both the DNS lookup and the expiry of a claim runs the lookup first', async () => {
+test('a claim with its record in DNS completes in a clock jump past both its DNS lookup and its expiry', async () => {
   const sandbox = await sandboxForTest(SLOW)
   const { verify, get } = await claimed(sandbox, 'example.com')
   await publish(sandbox, 'example.com')
@@ -191,7 +191,7 @@ test.each([
   ['expired', { status: 'expired' }],
   ['constructor', { status: 'completed' }],
 ])(
-  'a claim for %s.example.com ends in the status that its first label names, or else completes',
+  'a claim for %s.example.com ends in the status that this first label names, or completes if none',
   async (label, ends) => {
     const sandbox = await sandboxForTest({ ...SLOW, autoPublish: true })
     const { verify, get } = await claimed(sandbox, `${label}.example.com`)
@@ -204,7 +204,7 @@ test.each([
 test.each([
   ['unclaimable.example.com', 403, 'claim_not_allowed'],
   ['own.example.com', 409, 'domain_already_owned'],
-])('creating a claim for %s responds %i %s', async (name, status, problem) => {
+])('a request to create a claim for %s responds with %i %s', async (name, status, problem) => {
   const sandbox = await sandboxForTest()
   expect(await create(sandbox, { name })).toMatchObject({ status, body: { name: problem } })
 })

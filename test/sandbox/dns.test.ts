@@ -47,7 +47,7 @@ function exchange(sandbox: Sandbox, transport: Transport, query: Buffer): Promis
 
 interface Ask {
   readonly transport?: Transport
-  /** UDP payload size in the query's EDNS record; without one if absent. */
+  /** UDP payload size in the query's EDNS record; absent for a query without EDNS. */
   readonly edns?: number
   readonly recursion?: boolean
 }
@@ -145,7 +145,7 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
     ['a name that does not exist', 'nothing.example.com', 'TXT', 3],
     ['a type that does not exist', 'a.b.example.com', 'A', 0],
     ['a name with records only below it', 'b.example.com', 'TXT', 0],
-  ])('the response for %s is negative, with the SOA as authority', async (_what, name, type, rcode) => {
+  ])('the negative response for %s has the SOA record as authority', async (_what, name, type, rcode) => {
     const sandbox = await sandboxForTest()
     await put(sandbox, 'a.b.example.com', 'deep')
     const denied = await ask(sandbox, name, type, how)
@@ -153,7 +153,7 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
     expect(denied.packet.authorities?.[0]).toMatchObject({ ttl: 60, data: { minimum: 60 } })
   })
 
-  test('the DNS server expands a wildcard only for names that do not exist', async () => {
+  test('the DNS server expands a wildcard, but neither for an empty non-terminal nor below it', async () => {
     const sandbox = await sandboxForTest()
     await put(sandbox, '*.example.com', 'wild')
     await put(sandbox, 'a.b.example.com', 'deep')
@@ -171,7 +171,7 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
       expect(await ask(sandbox, name, type, how)).toMatchObject({ rcode: 5, aa: false, answers: [] })
   })
 
-  test('malformed queries, opcodes other than QUERY, and responses get no response', async () => {
+  test('the DNS server does not respond to malformed queries, NOTIFY messages and responses', async () => {
     const sandbox = await sandboxForTest()
     const proper = encode({ type: 'query', id: 9, questions: [{ name: 'example.com', type: 'TXT' }] })
     const notify = Buffer.from(proper)

@@ -11,7 +11,7 @@ const items = (body: Record<string, unknown>) => body['data'] as Item[]
 const ids = (list: readonly Item[]) => list.map(({ id }) => id)
 
 describe.each(['/oauth/grants', '/contacts/imports'])('%s', (path) => {
-  test('a list refuses a limit outside 1 to 100, both cursors together, and an unknown cursor', async () => {
+  test('a list refuses a limit outside 1 to 100, `after` together with `before`, and an unknown cursor', async () => {
     const sandbox = await sandboxForTest({ imports: 150, grants: 150 })
     const bad = ['0', '-1', '101', '1.5', '10abc', '010', '', ' 5', '1e1', '1&limit=2']
     for (const query of [...bad.map((limit) => `limit=${limit}`), 'after=nothing', 'after=a&before=b'])
@@ -78,7 +78,7 @@ test.each(['queued', 'in_progress', 'completed', 'failed'])(
   },
 )
 
-test('an import is returned by its id; a request with an unknown id responds 404, and with an unknown status 422', async () => {
+test('an import is returned by its id; an unknown id responds 404, and a list of an unknown status 422', async () => {
   const sandbox = await sandboxForTest()
   const [, , third] = items((await api(sandbox, 'GET', '/contacts/imports')).body)
   expect((await api(sandbox, 'GET', `/contacts/imports/${third?.id}`)).body).toMatchObject({ id: third?.id })
@@ -90,7 +90,7 @@ test('an import is returned by its id; a request with an unknown id responds 404
   expect((await api(sandbox, 'GET', '/contacts/imports?status=done')).status).toBe(422)
 })
 
-test('running imports progress with the virtual clock until they complete or fail', async () => {
+test('imports progress with the virtual clock until they complete or fail', async () => {
   const sandbox = await sandboxForTest()
   const seen: unknown[] = []
   for (const seconds of [0, 15, 30, 60]) {
@@ -115,7 +115,7 @@ test('running imports progress with the virtual clock until they complete or fai
   ])
 })
 
-test('the sandbox serves lists of 100,000 items, and counts requests by route', async () => {
+test('requests to a sandbox with lists of 100,000 items are counted by route', async () => {
   const sandbox = await sandboxForTest({ imports: 100_000, grants: 100_000 })
   for (const path of ['/oauth/grants', '/contacts/imports', '/contacts/imports/one'])
     await api(sandbox, 'GET', `${path}?limit=100`)

@@ -249,7 +249,7 @@ describe('the authorization endpoint', () => {
     expect(await newestGrant(sandbox)).toMatchObject({ resource, client: { name: 'mailclaim' } })
   })
 
-  test('the authorization server metadata (RFC 8414) names both endpoints', async () => {
+  test('the authorization server metadata (RFC 8414) names the authorization and token endpoints', async () => {
     const { baseUrl } = await sandboxForTest()
     const metadata = await fetch(`${baseUrl}/.well-known/oauth-authorization-server`)
     expect(await metadata.json()).toMatchObject({

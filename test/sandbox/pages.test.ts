@@ -55,7 +55,7 @@ describe('requests from another website', () => {
     { origin: 'null', 'content-type': 'text/plain' },
     { 'sec-fetch-site': 'cross-site', 'content-type': 'text/plain' },
     { 'sec-fetch-site': 'cross-site' },
-  ])('a cross-site POST with the headers %j is refused, and moves no clock', async (headers) => {
+  ])('a cross-site POST with the headers %j is refused, and the clock does not move', async (headers) => {
     const sandbox = await sandboxForTest()
     const before = Date.now()
     const paths = ['clock', 'faults', 'dns', 'sessions', 'claims/x/outcome'].map(
@@ -91,7 +91,7 @@ describe('requests from another website', () => {
     },
   )
 
-  test('an approval is refused without the ticket of a consent page, with a used ticket, and after ten minutes', async () => {
+  test('an approval is refused with a guessed ticket, with a used ticket, and ten minutes after the consent page', async () => {
     const sandbox = await sandboxForTest()
     const ticketOf = async () =>
       /name="ticket" value="([^"]+)"/.exec(await (await fetch(authorizeUrl(sandbox))).text())?.[1]

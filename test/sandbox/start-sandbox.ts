@@ -5,7 +5,7 @@ const running: Sandbox[] = []
 /** Lines that a sandbox logged. Each one is an unexpected error, so a test with any fails. */
 const complaints: string[] = []
 
-/** Starts a sandbox in this process on free ports, and closes it after the test. */
+/** Starts a sandbox in this process, by default on free ports, and closes it after the test. */
 export async function sandboxForTest(options: Omit<SandboxOptions, 'log'> = {}): Promise<Sandbox> {
   const sandbox = await startSandbox({ ...options, log: (line) => void complaints.push(line) })
   running.push(sandbox)
