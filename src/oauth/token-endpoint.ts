@@ -225,7 +225,7 @@ function parseTokenResponse(
   const tokens: FoundTokens = isSuccess ? readTokens(body, scope, now) : {}
   const code = oauthErrorOf(status, body?.['error'])
   const isEmpty = text === '' && !/html|xml/i.test(headers['content-type'] ?? '')
-  const isOwn = status === 429 || (status === 503 && (body !== undefined || isEmpty))
+  const isRefusal = status === 429 || (status === 503 && (body !== undefined || isEmpty))
   const said = details === '' ? `HTTP ${status}` : `HTTP ${status}: ${details}`
   return {
     status,
@@ -240,7 +240,7 @@ function parseTokenResponse(
     summary: [said, brokenBy?.message, tokens.defect].filter(Boolean).join('; '),
     /** Milliseconds of `Retry-After` if the service itself refused the request; otherwise undefined. */
     retryAfterMs:
-      isOwn && brokenBy === undefined ? parseRetryAfterMs(headers['retry-after'], now) : undefined,
+      isRefusal && brokenBy === undefined ? parseRetryAfterMs(headers['retry-after'], now) : undefined,
   }
 }
 
