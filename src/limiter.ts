@@ -4,7 +4,7 @@
  */
 export type ConcurrencyLimiter = <T>(work: (release: () => void) => Promise<T>) => Promise<T>
 
-export function limitConcurrency(limit: number): ConcurrencyLimiter {
+export function createConcurrencyLimiter(limit: number): ConcurrencyLimiter {
   let freeSlots = limit
   const queue: (() => void)[] = []
   let head = 0

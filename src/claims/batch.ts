@@ -4,7 +4,7 @@ import type { CheckReport } from '../dns/report.ts'
 import { type CheckCache, createCheckCache } from '../dns/shared-cache.ts'
 import { createChildController } from '../dns/wire/ask.ts'
 import { CliError, EXIT_RANKING, Exit, type ExitCode, InterruptedError, usageError } from '../errors.ts'
-import { type ConcurrencyLimiter, limitConcurrency } from '../limiter.ts'
+import { type ConcurrencyLimiter, createConcurrencyLimiter } from '../limiter.ts'
 import type { ServiceClient } from '../service/client.ts'
 import { showEvents } from '../service/follow.ts'
 import { createPacingTransport } from '../service/pace.ts'
@@ -112,7 +112,7 @@ export async function processDomains(
       if (failure.exit === Exit.notConfigured || failure.exit === Exit.notSignedIn) throw failure
     }
   }
-  const inTurn = limitConcurrency(jobs)
+  const inTurn = createConcurrencyLimiter(jobs)
   const stopAll = (error: unknown) => stop.abort(error)
   await Promise.all(inputs.map((input) => inTurn((leave) => processInput(input, leave).catch(stopAll))))
 
@@ -161,7 +161,7 @@ function createShared(jobs: number, work: BatchCommand, signal: AbortSignal, io:
   const http = createPacingTransport(limitToDeadline(io, deadline), clock, { concurrent: jobs })
   const context = { ...io, http, interrupts: { ...interrupts, signal } }
   const sharedIo = createIo(context, { ...settings, quiet: true, silent: true, interactive: false })
-  const turns = limitConcurrency(jobs)
+  const turns = createConcurrencyLimiter(jobs)
   const inTurn: ConcurrencyLimiter = (check) =>
     turns(async (leave) => {
       requireTime()
@@ -247,7 +247,7 @@ function createReporter(work: BatchCommand, badLines: number, io: Io) {
   const { format, quiet } = io.settings
   const isText = format === 'zone' || format === 'value'
   const rows = io.list(work.columns)
-  const inTurn = limitConcurrency(1)
+  const inTurn = createConcurrencyLimiter(1)
   const labels = new Map<string, number>()
   const causes = new Map<string, Cause>()
   const exits: ExitCode[] = []

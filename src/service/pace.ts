@@ -1,5 +1,5 @@
 import type { Clock, HttpRequest, HttpResponse, HttpTransport } from '../context.ts'
-import { limitConcurrency } from '../limiter.ts'
+import { createConcurrencyLimiter } from '../limiter.ts'
 import { backoffMs } from '../timeout.ts'
 import { MAX_RETRY_AFTER_MS, parseRetryAfterMs } from './retry.ts'
 
@@ -36,7 +36,7 @@ export function createPacingTransport(
   clock: Pick<Clock, 'monotonic' | 'now' | 'sleep'>,
   { concurrent }: { readonly concurrent: number },
 ): HttpTransport {
-  const inTurn = limitConcurrency(concurrent)
+  const inTurn = createConcurrencyLimiter(concurrent)
   let refusal: Refusal | undefined
 
   /** Updates the shared pause from a response. @returns whether to send the request again */

@@ -1,7 +1,7 @@
 import { CLAIM_LIST_COLUMNS } from '../../claims/columns.ts'
 import type { LedgerEntry } from '../../claims/ledger.ts'
 import { CliError, Exit, InterruptedError } from '../../errors.ts'
-import { limitConcurrency } from '../../limiter.ts'
+import { createConcurrencyLimiter } from '../../limiter.ts'
 import { CLAIM_FIELDS, type DomainClaim } from '../../service/types.ts'
 import type { Io } from '../../terminal/io.ts'
 import { defineCommand } from '../definition.ts'
@@ -58,7 +58,7 @@ async function createRefresher(io: Io) {
     import('../../session/client.ts'),
   ])
   const client = openClient(io)
-  const inTurn = limitConcurrency(MAX_PARALLEL_REQUESTS)
+  const inTurn = createConcurrencyLimiter(MAX_PARALLEL_REQUESTS)
   let failure: CliError | undefined
   let failuresInRow = 0
   const refreshEntry = async (entry: LedgerEntry): Promise<DomainClaim[]> => {

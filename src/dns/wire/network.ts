@@ -3,7 +3,7 @@ import { getServers } from 'node:dns'
 import { readFile } from 'node:fs/promises'
 import { connect, isIPv6 } from 'node:net'
 import { type DnsExchange, type DnsNetwork, type DnsServerAddress, DnsTransportError } from '../../context.ts'
-import { limitConcurrency } from '../../limiter.ts'
+import { createConcurrencyLimiter } from '../../limiter.ts'
 import { parseDnsServerAddress } from '../../settings/addresses.ts'
 import { canonicalizeAddress } from './address.ts'
 
@@ -18,7 +18,7 @@ const MAX_SOCKETS = 200
  * hampers spoofing (RFC 5452).
  */
 export function createDnsNetwork(): DnsNetwork {
-  const limit = limitConcurrency(MAX_SOCKETS)
+  const limit = createConcurrencyLimiter(MAX_SOCKETS)
   return {
     udp: (exchange) => limit(() => exchangeUdp(exchange)),
     tcp: (exchange) => limit(() => exchangeTcp(exchange)),
