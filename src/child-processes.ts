@@ -12,21 +12,21 @@ export interface ShellOptions {
   readonly platform: NodeJS.Platform
 }
 
-/** Milliseconds that a process group has to end after SIGTERM, before SIGKILL. */
+/** Milliseconds that a command's process group has to end after SIGTERM, before SIGKILL. */
 const SIGTERM_GRACE_MS = 5000
 /** Milliseconds to wait for the end of output after the command has exited: a background process may keep the pipe open forever. */
 const OUTPUT_GRACE_MS = 500
 /** Milliseconds between checks for the end of the process group. */
 const GROUP_POLL_MS = 50
-/** Length of an unfinished line in UTF-16 units above which it is passed on in pieces, so that memory stays bounded. */
+/** Length in UTF-16 units above which a line without a line break yet is passed on in pieces, so that memory stays bounded. */
 const MAX_LINE = 8192
 
 /**
- * Runs a command in the shell until it ends, without stdin. Lines of stdout and stderr are passed on as they arrive. On timeout or
- * abort, the command's process group gets SIGTERM and five seconds later SIGKILL; Windows has no signals, so the process tree is
- * killed at once.
+ * Runs a command in the shell until it ends, without stdin, and passes each line of stdout and stderr to `onLine` as it arrives. On
+ * timeout or abort, the command's process group gets SIGTERM and, if it hasn't ended five seconds later, SIGKILL; on Windows, which
+ * has no signals, the process tree is killed at once.
  *
- * @throws the reason of `signal` if it aborts, after the command has ended
+ * @throws the reason of `signal` if `signal` aborts; a command that was started has ended by then
  */
 export async function runInShell(
   { command, variables, timeoutMs, onLine, signal }: ShellCommand,
@@ -35,7 +35,7 @@ export async function runInShell(
   signal?.throwIfAborted()
   const isWindows = platform === 'win32'
   let child: ChildProcess | undefined
-  /** Sends a signal to the process group (on Windows, the shell); 0 only tests for its existence. @returns whether it existed */
+  /** Sends a signal to the process group (on Windows, to the shell); 0 sends none. @returns whether the group (shell) existed */
   const kill = (name: NodeJS.Signals | 0): boolean => {
     if (child?.pid === undefined) return false
     try {
@@ -135,8 +135,8 @@ async function passLines(stream: Readable | null, onLine: (line: string) => Prom
       for (; rest.length > MAX_LINE; rest = rest.slice(MAX_LINE)) await onLine(rest.slice(0, MAX_LINE))
     }
   } catch {
-    // Reading throws if `runInShell` has destroyed the stream, because a background process kept the pipe open. Pass on the text
-    // read so far. An error of `onLine` also ends the reading.
+    // Reading throws after `runInShell` has destroyed the stream because a background process kept the pipe open. Pass on the
+    // text read so far. An error of `onLine` also ends the reading.
   }
   const last = rest + decoder.end()
   if (last !== '') await onLine(last)

@@ -17,9 +17,9 @@ export const Exit = {
 export type ExitCode = (typeof Exit)[keyof typeof Exit]
 
 /**
- * Every code of an error, or of a warning in events: the group of commands that can end with the code, the exit code, and the
- * meaning in the documentation. An error whose exit code is null here, such as `domains_failed`, takes the exit code of the worst
- * failure that it sums up.
+ * Every code of an error, or of a warning in events, with its group (the definition of a command names groups whose errors can end
+ * the command), its exit code, and its meaning in the documentation. An error whose exit code is null here sums up failures and has
+ * the exit code of one of them: `problems_found` of the first, `domains_failed` of the most severe (`EXIT_RANKING`).
  */
 export const ERRORS = {
   bug: ['every', 1, 'a bug'],
@@ -94,7 +94,7 @@ export const ERRORS = {
 } as const satisfies Readonly<Record<string, readonly [group: string, ExitCode | null, meaning: string]>>
 
 export type ErrorCode = keyof typeof ERRORS
-/** Name of a group of errors that the same commands can end with, such as `list`. */
+/** Name of a group of errors that can end the same commands, such as `list`. */
 export type ErrorGroup = (typeof ERRORS)[ErrorCode][0]
 
 /**
@@ -104,7 +104,7 @@ export type ErrorGroup = (typeof ERRORS)[ErrorCode][0]
 export const EXIT_RANKING: readonly ExitCode[] = [1, 4, 3, 7, 6, 5, 9, 8, 2]
 
 export interface CliErrorOptions {
-  /** Code shown to scripts instead of `code`: the service's own name for its refusal. */
+  /** Code shown to scripts instead of `code`: the service's own name for the error. */
   shownCode?: string | undefined
   /** Exit code of an error whose entry in `ERRORS` has null; ignored for other errors. */
   exit?: ExitCode
@@ -146,7 +146,7 @@ export class CliError extends Error {
     this.silent = options.silent === true
   }
 
-  /** Returns a copy with the given message, hint or other options replaced, and this error as its cause. */
+  /** Returns a copy of this error with the given message and options, and with this error as its cause. */
   with({ message = this.message, ...changed }: CliErrorOptions & { readonly message?: string }): CliError {
     return new CliError(this.code, message, { ...this, cause: this, ...changed })
   }

@@ -19,7 +19,7 @@ export function createConcurrencyLimiter(limit: number): ConcurrencyLimiter {
       if (next === undefined) freeSlots += 1
       else {
         head += 1
-        // Remove the started half at once: `queue.shift()` moves all others each time, so a queue of 100,000 takes V8 two minutes.
+        // Remove the started half in one go: `queue.shift()` moves all others each time, far too slow for a queue of 100,000.
         if (head > queue.length / 2) head -= queue.splice(0, head).length
         next()
       }

@@ -119,14 +119,14 @@ function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
     ...text('httpsProxy', 'https_proxy', 'HTTPS_PROXY'),
     ...text('noProxy', 'no_proxy', 'NO_PROXY'),
     ...(variables['NODE_TLS_REJECT_UNAUTHORIZED'] === '0' && { tlsUnchecked: true as const }),
-    // An empty `NO_COLOR` is ignored (https://no-color.org); any other value turns color off.
+    // `NO_COLOR` counts with any value except an empty one (https://no-color.org).
     noColor: Boolean(variables['NO_COLOR']),
     ci: Boolean(variables['CI']) && variables['CI'] !== 'false',
     ssh: Boolean(variables['SSH_CONNECTION'] ?? variables['SSH_TTY']),
   }
 }
 
-/** Environment for the keychain helper: the D-Bus address, the user's directories, and the display for an unlock prompt. */
+/** Returns the variables that a keychain needs, such as the D-Bus address, the user's directories, and the display for prompts. */
 function keychainEnvironment(variables: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const names =
     /^(DBUS_SESSION_BUS_ADDRESS|XDG_RUNTIME_DIR|XDG_DATA_HOME|XDG_CURRENT_DESKTOP|DISPLAY|WAYLAND_DISPLAY|XAUTHORITY|HOME|USER|LOGNAME|PATH|LANG|LC_[A-Z]+|TMPDIR|LD_LIBRARY_PATH|SYSTEMROOT|SYSTEMDRIVE|WINDIR|USERPROFILE|APPDATA|LOCALAPPDATA|TEMP|TMP)$/i
@@ -138,7 +138,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1
 
 const clock: Clock = {
   now: () => Date.now(),
-  // Use `hrtime`, because `performance.now()` loads another Node module on first use, which adds 1 ms to each start.
+  // Use `hrtime`, because the first use of `performance` loads another Node module, which delays the start.
   monotonic: () => Number(process.hrtime.bigint()) / 1e6,
   sleep: (ms, signal) =>
     new Promise((resolve, reject) => {
@@ -149,7 +149,7 @@ const clock: Clock = {
         if (signal?.aborted) reject(signal.reason)
         else resolve()
       }
-      // Cap the delay: `setTimeout` turns a longer delay into 1 ms. Such a sleep ends early.
+      // Cap the delay: `setTimeout` turns a longer delay into 1 ms. So a sleep of more than 24.8 days ends early.
       const timer = setTimeout(wake, Math.min(ms, MAX_TIMER_MS))
       signal?.addEventListener('abort', wake)
     }),
@@ -171,8 +171,8 @@ function lazyTransport(environment: Environment): HttpTransport {
 }
 
 async function loadTransport(environment: Environment): Promise<HttpTransport> {
-  // Use only V8's baseline compiler (Liftoff) in Node 20: the optimizing compiler spends 90 ms on undici's HTTP parser
-  // (WebAssembly), longer than most commands run.
+  // Use only V8's baseline compiler for WebAssembly (Liftoff) in Node 20: the optimizing compiler takes longer for undici's HTTP
+  // parser than most commands run.
   if (process.versions.node.startsWith('20.')) setFlagsFromString('--liftoff-only')
   try {
     const { createTransport } = await import('./service/transport.ts')

@@ -1,7 +1,6 @@
 /**
- * Quotes an argument so that the user's shell passes the argument on unchanged; adds no quotes to an argument without special
- * characters. On Windows, the result is for PowerShell, and suits cmd.exe as far as possible. Control characters are kept, so code
- * that prints the command must sanitize it.
+ * Quotes an argument for POSIX shells and fish or, on Windows, for PowerShell and as far as possible cmd.exe; adds no quotes to an
+ * argument without special characters. Control characters are kept, so code that prints the command must sanitize it.
  */
 export function shellQuote(word: string, platform: NodeJS.Platform): string {
   return platform === 'win32' ? windowsQuote(word) : posixQuote(word)

@@ -3,13 +3,13 @@ import type { Interrupts } from './context.ts'
 import { type ExitCode, InterruptedError } from './errors.ts'
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-/** Milliseconds that a command may take to clean up after a signal, before the process exits without waiting any longer. */
+/** Milliseconds that a command may take to clean up after the abort by a signal, before the process exits anyway. */
 const ABORT_GRACE_MS = 1500
 
 /**
  * Converts SIGINT, SIGTERM and SIGHUP into an abort of `interrupts.signal`. During shielded work, such as a token refresh, the
- * abort is delayed until that work has ended. Outside of shielded work, a second signal kills the process at once, as users expect
- * of Ctrl-C.
+ * abort is delayed until all such work has ended. Outside of shielded work, a signal after the abort kills the process at once, as
+ * users expect of a second Ctrl-C.
  *
  * @param hasTerminal whether the process has a terminal; without one, SIGHUP is ignored
  */

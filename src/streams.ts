@@ -6,8 +6,8 @@ import { CliError } from './errors.ts'
 import { catchError } from './storage/file-errors.ts'
 
 /**
- * Whether the file descriptor is a terminal. For a pipe, a file or the null device (often the stdin of scheduled jobs), the answer
- * is no without `isatty`, so that a start doesn't load `node:tty` and the network modules (the build loads them on first use).
+ * Whether the file descriptor is a terminal. Returns false for a pipe, a file or the null device (often the stdin of scheduled jobs)
+ * without `isatty`, so that a start doesn't load `node:tty` and the network modules (the build loads them on first use).
  */
 export function isTerminal(fd: number): boolean {
   try {
@@ -53,22 +53,22 @@ function openInput(): Readable {
     stdin.on('error', () => input.end()).pipe(input)
     return input
   }
-  // Skip `setRawMode` after the terminal has hung up: Node would emit an error that nobody can catch.
+  // Skip `setRawMode` after the terminal has hung up: readline would throw Node's `error` event as an uncaught exception.
   stdin.setRawMode = (raw) => (isTerminal(0) ? setRawMode.call(stdin, raw) : stdin)
   return stdin.on('error', () => {})
 }
 
-/** Number of bytes that an empty pipe accepts without blocking on every supported system. */
+/** Number of bytes that an empty pipe normally accepts without blocking: 16 KiB on macOS, more on Linux. */
 const DIRECT_WRITE_BYTES = 16 * 1024
 
 /**
- * Creates the stdout or stderr of commands. On pipes and files, except on Windows, the first 16 KiB are written synchronously,
- * because opening Node's stream loads the network modules (3 to 5 ms). Other output goes through the stream, which waits for a slow
- * reader (backpressure).
+ * Creates the stdout or stderr of commands. To a pipe or file, except on Windows, text is written synchronously until the total
+ * exceeds 16 KiB, because opening Node's stream loads the network modules, which delays the command. All other text goes through the
+ * stream, so that a write waits for a slow reader (backpressure).
  *
- * @param interrupt aborts a write that waits for the reader
- * @param loss `may be lost` for messages on stderr: if the disk is full or the reader has exited, the command continues, so that
- *   its exit code still tells the result
+ * @param interrupt signal that aborts a write that waits for the reader
+ * @param loss `may be lost` for stderr: if the disk is full or the reader has exited, the command continues without messages, so
+ *   that its exit code still tells the result
  */
 export function createOutput(
   stream: () => NodeJS.WriteStream,

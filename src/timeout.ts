@@ -10,7 +10,7 @@ export interface Deadline {
   limitedTo(limitMs: number): Deadline
 }
 
-/** Minimum timeout of a step in milliseconds, even shortly before or after the command's deadline. */
+/** Minimum timeout that `stepTimeoutMs` returns, in milliseconds, even after the deadline. */
 export const MIN_STEP_TIMEOUT_MS = 2000
 /** Milliseconds of waiting after which a notice tells the user what the command waits for. */
 export const NOTICE_DELAY_MS = 2000
@@ -34,8 +34,8 @@ export function startDeadline(
 }
 
 /**
- * Returns the timeout in milliseconds for a step that starts now: the time until the deadline, but at least 2 seconds, so that
- * the last poll can succeed.
+ * Returns the timeout in milliseconds for a step that starts now: the time until the deadline, but at least 2 seconds, so that a
+ * poll that starts just before the deadline can succeed.
  */
 export function stepTimeoutMs({ remainingMs }: Deadline): number {
   return Math.max(MIN_STEP_TIMEOUT_MS, remainingMs())
@@ -57,9 +57,10 @@ export const REQUEST_BACKOFF: BackoffOptions = { first: 500, max: 8000 }
 
 /**
  * Returns the delay before the next attempt, in milliseconds: exponential backoff with jitter, so that clients that failed
- * together don't retry together (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
+ * together don't retry together (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/). Without a random source
+ * as third argument, there is no jitter.
  *
- * @param attempts number of attempts so far, from 1; without a random source as third argument, there is no jitter
+ * @param attempts number of attempts so far, from 1
  */
 export function backoffMs(
   attempts: number,

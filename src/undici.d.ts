@@ -1,5 +1,5 @@
-// undici's entry also loads fetch, WebSocket and caches. Its parts can be loaded alone, but have no types, so they are declared
-// here.
+// The entry module of undici also loads fetch, WebSocket and caches. The modules below can be loaded alone, but undici declares no
+// types for them.
 declare module 'undici/lib/dispatcher/agent.js' {
   import { Agent } from 'undici'
   export default Agent

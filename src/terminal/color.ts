@@ -1,8 +1,8 @@
 import type { Context, Output } from '../context.ts'
 
 /**
- * Whether to color text written to `output`. `--no-color` overrides `FORCE_COLOR` (https://force-color.org; `0` turns color off),
- * which overrides `NO_COLOR` (https://no-color.org), as in Node. Otherwise, a terminal gets color unless `TERM` is `dumb`.
+ * Whether to color text written to `output`. `--no-color` overrides `FORCE_COLOR` (https://force-color.org; `0` and `false` turn
+ * color off), which overrides `NO_COLOR` (https://no-color.org), as in Node. Otherwise, a terminal gets color unless `TERM` is `dumb`.
  */
 export function usesColor(
   { forceColor, noColor, term }: Context['environment'],
@@ -14,7 +14,7 @@ export function usesColor(
   return !noColor && output.isTTY && term !== 'dumb'
 }
 
-/** Adds color to a text, or returns the text unchanged. */
+/** Adds a color, or another style such as bold, to a text; in a plain palette, returns the text unchanged. */
 export type Paint = (text: string) => string
 
 /** Chalk styles by meaning: text attributes, and basic ANSI colors, which terminal themes choose to be readable. */

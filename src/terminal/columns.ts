@@ -1,7 +1,7 @@
 import type { Palette } from './color.ts'
 import { clip, sanitizeLine, stringifyJson } from './sanitize.ts'
 
-/** Maximum length of a displayed value in UTF-16 units: nobody reads a longer value, and its layout would take seconds. */
+/** Maximum length of a displayed value in UTF-16 units: nobody reads a longer one, and the layout of a huge one takes seconds. */
 const MAX_TEXT_LENGTH = 4000
 
 /** A JSON object to print, usually from the service and unchanged. */
@@ -16,17 +16,17 @@ export interface RenderContext {
   readonly now: number
 }
 
-/** How one field of an item is shown in tables, detail views and TSV. */
+/** Presentation of one field of an item in tables, detail views and TSV. */
 export interface Column {
   /** Dotted path of the field in the item; also the heading in TSV and the name for `--fields`. */
   readonly field: string
   /** Heading for people. Default: derived from `field`. */
   readonly title?: string
-  /** Kind of the values; default: `text`, the only one that wraps in tables. In detail views, an `id` doesn't wrap either. */
+  /** Kind of the values; default: `text`. Tables wrap values of the kind `text` only; detail views wrap all kinds but `id`. */
   readonly kind?: 'id' | 'number' | 'time' | 'text'
   /** Computes the value. Default: the item's value at `field`. @param now milliseconds since 1970 */
   readonly value?: (item: Item, now: number) => unknown
-  /** Formats the value for people; undefined to show the plain value. */
+  /** Formats a value, other than null and undefined, for people; returns undefined to show the plain value. */
   readonly text?: (value: unknown, context: RenderContext, item: Item) => string | undefined
   /** Returns the function that colors the cell; undefined for no color. */
   readonly paint?: (
@@ -39,7 +39,7 @@ export interface Column {
    * detail view if the item has no value.
    */
   readonly optional?: true
-  /** Restricts the column to formats for people (table) or for programs (TSV). Default: both. */
+  /** Restricts the column to formats for people (table) or for programs (TSV), unless `--fields` names it. Default: both. */
   readonly only?: 'people' | 'programs'
 }
 
@@ -84,14 +84,14 @@ export function chooseColumns(
   })
 }
 
-/** Returns an item's plain value in a column. @param now milliseconds since 1970 */
+/** Returns an item's value in a column, not yet formatted. @param now milliseconds since 1970 */
 export function columnValue(column: Column, item: Item, now: number): unknown {
   return column.value === undefined ? valueAt(item, column.field) : column.value(item, now)
 }
 
 /**
  * Formats a value as plain text, not yet escaped for TSV or a terminal. Null and undefined are empty. A list is joined with commas,
- * with `\,` for a comma inside an entry and `\\` for a backslash; an object or a list of objects is JSON.
+ * with `\,` for a comma inside an entry and `\\` for a backslash; an object, or a list with an object or a list in it, is JSON.
  */
 export function plainText(value: unknown): string {
   if (value === null || value === undefined) return ''
@@ -104,15 +104,15 @@ export function plainText(value: unknown): string {
 }
 
 /**
- * Returns the text of a table cell with several values: the first value, shortened to 80 characters, and the number of further
- * values; `–` for an empty list.
+ * Returns the text of a table cell for a list of values: the first value, shortened to 80 characters, and the number of further
+ * values, if any; `–` for an empty list.
  */
 export function summarizeValues([first = ABSENT, ...others]: readonly string[]): string {
   const shown = clip(first, 80)
   return others.length === 0 ? shown : `${shown} and ${others.length} more`
 }
 
-/** Returns a column's value as text for people: sanitized, on one line, and cut with an ellipsis at `MAX_TEXT_LENGTH`. */
+/** Returns an item's value in a column as text for people: sanitized for one line, and cut with an ellipsis if longer than 4000. */
 export function humanText(column: Column, item: Item, context: RenderContext): string {
   const value = columnValue(column, item, context.now)
   if (value === null || value === undefined) return ABSENT

@@ -27,8 +27,9 @@ export function wrapMessage(text: string, width: number): string[] {
 
 /**
  * Indents a piece of a wrapped line. A piece that fits the terminal only without indentation starts at the left edge: the terminal
- * would break the indented piece, and a copied value or command would contain a line break. A piece that looks like a label of
- * this program (`error:`) or a command of a CI system (`::error::`) is always indented: at the left edge, it would act as one.
+ * would break the indented piece, and a copied value or command would contain a line break. A piece that begins with a label, such
+ * as `error:`, or with a special character, such as `::error::`, is always indented: at the left edge, it could pass for a message
+ * of this program or act as a command of a CI system.
  *
  * @param columns columns to indent by
  * @param width width of the terminal in columns

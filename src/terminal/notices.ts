@@ -3,7 +3,7 @@ import { maskUserInfo } from '../settings/addresses.ts'
 import { createPalette, usesColor } from './color.ts'
 import { sanitizeLine } from './sanitize.ts'
 
-/** Writes each text to stderr as one sanitized line; on a terminal, the line is wrapped at spaces. */
+/** Writes each text to stderr as one sanitized line; a line that is wider than the terminal is wrapped at spaces. */
 export async function writeStderrLines(
   texts: readonly string[],
   { stderr }: Pick<Context, 'stderr'>,
@@ -12,7 +12,7 @@ export async function writeStderrLines(
   await stderr.write(lines.map((line) => `${line}\n`).join(''))
 }
 
-/** Writes `error: …`, `warning: …` or `hint: …` to stderr, sanitized and without user info of URLs; wrapped on a terminal. */
+/** Writes `error: …`, `warning: …` or `hint: …` to stderr, sanitized and without user info of URLs, wrapped on a terminal. */
 export async function writeLabeledMessage(
   label: 'error' | 'warning' | 'hint',
   text: string,
@@ -27,7 +27,7 @@ export async function writeLabeledMessage(
   await stderr.write(`${painted}${lines.slice(head.length)}\n`)
 }
 
-/** Wraps a line with `wrapMessage`. `indent` keeps continuation lines from imitating a line of this program. */
+/** Wraps a line that is wider than the terminal, and indents its continuation lines, so that none imitates another message. */
 async function wrapForTerminal(line: string, width = Number.POSITIVE_INFINITY): Promise<string> {
   if (line.length <= width / 2) return line
   const { indent, displayWidth, wrapMessage } = await import('./measure.ts')

@@ -36,7 +36,7 @@ export function isHumanView({ format, fields }: Settings): boolean {
 
 /**
  * Writes one object to stdout in the chosen format: a detail view for people, a header and one record in TSV, the unchanged object
- * in JSON. Without `--fields`, the detail view ends with the fields that have no column, so that it also shows new fields.
+ * in JSON. Without `--fields`, the detail view ends with the fields that have no column, such as fields that are new in the service.
  */
 export async function writeObject(item: Item, columns: readonly Column[], io: OutputContext): Promise<void> {
   const { stdout, settings, clock } = io
@@ -71,7 +71,7 @@ function tsvRecord(item: Item, columns: readonly Column[], now: number): string 
 
 /** Writer of a list, page by page, in the chosen format. */
 export interface ListWriter {
-  /** Writes one page to stdout. JSON also shows the fields of the first page's `envelope`, except `data` and `has_more`. */
+  /** Writes one page to stdout. Format `json` also has the fields of the first page's `envelope`, except `data` and `has_more`. */
   page(page: { readonly items: readonly Item[]; readonly envelope?: object }): Promise<void>
   /** Completes the output. Must not be called after a failure, so that an incomplete JSON document stays invalid. */
   end(hasMore: boolean): Promise<void>
@@ -129,14 +129,14 @@ function tableWriter(columns: readonly Column[], nothing: string | undefined, io
     async end(hasMore) {
       if (count === 0 && nothing !== undefined) await io.say(nothing)
       const hidden = (await loading).hiddenColumns().map(({ field }) => field)
-      // Give one hint only: an incomplete list already ends with the hint how to continue.
+      // Give no second hint: for an incomplete list, the caller gives a hint how to continue.
       if (hidden.length > 0 && !hasMore)
         await io.hint(`for ${hidden.join(', ')}, use --fields or a wider window`)
     },
   }
 }
 
-/** Creates the writer of one JSON document: on a terminal with one item per line, elsewhere on a single line. */
+/** Creates a list writer for one JSON document: on a terminal with one item per line, elsewhere on a single line. */
 function jsonWriter(stdout: Output): ListWriter {
   const line = stdout.isTTY ? '\n' : ''
   let isOpen = false

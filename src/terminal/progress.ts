@@ -5,13 +5,13 @@ import { createPalette, usesColor } from './color.ts'
 import { writeStderrLines } from './notices.ts'
 import { sanitizeLine } from './sanitize.ts'
 
-/** Progress on stderr: the text of the current step, which moves on a terminal, and a permanent line for each completed step. */
+/** Progress on stderr: the text of the current step, animated if `canAnimate`, and a permanent line for each completed step. */
 export interface Progress {
-  /** Shows the current step; moving text is cut after eight lines. */
+  /** Shows the text of the current step; animated text is cut after eight lines. */
   update(text: string): Promise<void>
-  /** Replaces the moving text with the permanent line `✔ text`; without animation, the line is `text`. */
+  /** Replaces the animated text with the permanent line `✔ text`; without animation, writes the line `text`. */
   succeed(text: string): Promise<void>
-  /** Removes the moving text. Idempotent. */
+  /** Removes the animated text. Idempotent. */
   end(): Promise<void>
 }
 
@@ -26,21 +26,21 @@ export function canAnimate({ stderr, environment }: Pick<Context, 'stderr' | 'en
   return stderr.isTTY && environment.term !== 'dumb' && !environment.ci
 }
 
-/** Progress, with a stdout and a stderr that write above the moving text without breaking it. */
+/** Progress, with a stdout and a stderr whose text appears above the animated text. */
 export interface ProgressDisplay extends Progress {
   readonly stdout: Output
   readonly stderr: Output
 }
 
 /**
- * Creates the progress display on stderr: a spinner if `canAnimate`, else one line per new text; nothing with `Settings.quiet`. The
- * spinner, which hides the cursor, starts with the first text; an interrupt stops the spinner and shows the cursor again.
+ * Creates the progress display on stderr: a spinner if `canAnimate`, else a line for each text that differs from the previous one;
+ * nothing with `Settings.quiet`. The spinner hides the cursor; an interrupt stops the spinner and shows the cursor again.
  */
 export function createProgressDisplay(context: ProgressContext, settings: ProgressSettings): ProgressDisplay {
   const { stdout, stderr, environment, interrupts } = context
   if (settings.quiet || !canAnimate(context)) return plainScreen(context, settings)
-  // Moving text; undefined for none. `update` sets it before importing ora and reads it afterward, so that of concurrent updates
-  // the last text wins, and an `end` during the import isn't followed by a spinner that never stops.
+  // Animated text; undefined for none. `update` sets this variable before importing ora and reads it afterward, so that of concurrent
+  // updates the last text wins, and an `end` during the import isn't followed by a spinner that never stops.
   let status: string | undefined
   let spinner: Ora | undefined
   const stop = () => {
@@ -49,7 +49,7 @@ export function createProgressDisplay(context: ProgressContext, settings: Progre
     spinner = undefined
     interrupts.signal.removeEventListener('abort', stop)
   }
-  /** Returns the output with a `write` that clears the moving text first, and draws it again below the written text. */
+  /** Returns the output with a `write` that clears the animated text first, and draws it again below the written text. */
   const writesAbove = (output: Output) =>
     replaceWrite(output, async (text) => {
       if (!output.isTTY) return output.write(text)
@@ -108,7 +108,7 @@ export function replaceWrite(output: Output, write: Output['write']): Output {
   }
 }
 
-/** Returns the output as a stream for ora, with its cursor movements as escape sequences (ECMA-48: CHA, CUU, EL). */
+/** Returns the output as a stream for ora, whose cursor movements become escape sequences (ECMA-48: CHA, CUU, EL). */
 function asOraStream(output: Output): NodeJS.WritableStream {
   const write = (text: string) => {
     // Ignore a failed write: progress that can't be shown must not end the command.

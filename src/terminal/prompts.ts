@@ -23,7 +23,7 @@ export function createPrompts({
   ): Promise<T> {
     interrupts.signal.throwIfAborted()
     const input = stdin.stream
-    // Abort when stdin is paused: at the end of input (Ctrl-D), Inquirer closes its reader, which pauses stdin, and waits forever.
+    // Abort when stdin is paused: at the end of input (Ctrl-D), readline closes and pauses stdin, but Inquirer would wait forever.
     const ended = new AbortController()
     const onPause = () => setImmediate(() => ended.abort())
     input.once('pause', onPause)
@@ -58,7 +58,7 @@ export function createPrompts({
   }
 }
 
-/** Fields of prompts and choices that Inquirer prints, so they must be sanitized. */
+/** Fields of prompts and choices that Inquirer prints, so their text must be sanitized. */
 const DISPLAYED_KEYS: ReadonlySet<string> = new Set(['message', 'name', 'description'])
 
 function sanitizeQuestion<T extends object>(question: T): T {

@@ -1,7 +1,7 @@
-/** Minimum length, in characters, of a redacted part of a secret: longer than common prefixes of secrets, such as `re_live_`. */
+/** Minimum length, in characters, of a redacted part of a long secret: longer than common prefixes, such as `re_live_`. */
 const MIN_PART_LENGTH = 12
 const BACKSLASH = 0x5c
-/** Matches an escape of JSON, JavaScript, URLs or HTML. JSON nested in JSON has several backslashes in front. */
+/** Matches an escape of JSON, JavaScript, URLs or HTML (numeric). JSON nested in JSON has several backslashes in front. */
 const ESCAPES =
   /\\+u([\da-f]{4})|\\+u\{([\da-f]{1,6})\}|\\+x([\da-f]{2})|\\+|%([\da-f]{2})|&#x([\da-f]{1,8});|&#(\d{1,8});/
 /** Matches characters that hide a secret from a search: zero-width ones, U+FFFD, most controls (UTF-16 read as UTF-8 has NULs). */
@@ -11,8 +11,8 @@ const SPELLINGS = new RegExp(`${ESCAPES.source}|${INVISIBLE.source}|$`, 'gi')
 
 /**
  * Replaces secrets in an untrusted text, also parts of 12 characters or more, and escaped as in JSON (`\/`, `\u002f`), URLs (`%2F`)
- * or HTML (`&#47;`). Shorten a text only afterward: shorter parts of a secret aren't found. Backslashes around a secret may remain.
- * Takes linear time and never throws.
+ * or HTML (`&#47;`). A part of fewer characters, as where a text was cut off, isn't found, so shorten a text for display only
+ * afterward. Backslashes around a secret may remain. Takes linear time and never throws.
  *
  * @param secrets the secrets; empty ones are ignored
  */
@@ -20,7 +20,7 @@ export function redact(text: string, secrets: readonly string[], placeholder = '
   return secrets.reduce((left, secret) => redactOne(left, secret, placeholder), text)
 }
 
-/** Replaces each part of the secret in the text: a service may quote only a part of the secret. */
+/** Replaces each sufficiently long part of the secret in the text: a service may quote only a part of the secret. */
 function redactOne(text: string, secret: string, placeholder: string): string {
   const decodedSecret = lowerCaseAscii(decodeEscapes(secret).plain)
   const size = Math.min(MIN_PART_LENGTH, decodedSecret.length)
@@ -37,7 +37,7 @@ function redactOne(text: string, secret: string, placeholder: string): string {
 /** A range of a text, in UTF-16 units; `to` is exclusive. */
 type Span = readonly [from: number, to: number]
 
-/** Finds spans in the decoded text and replaces them in the original text; overlapping spans are replaced once. */
+/** Finds spans in the decoded text and replaces them in the original text; overlapping or adjacent spans get one placeholder. */
 function replaceDecoded(text: string, placeholder: string, find: (plain: string) => Iterable<Span>): string {
   const { plain, ends } = decodeEscapes(text)
   let left = ''

@@ -21,7 +21,7 @@ function compileOnce(make: () => RegExp): () => RegExp {
   }
 }
 
-/** Matches characters to escape (groups 1 and 2). Matches joiners inside emoji without a group, so that they are kept. */
+/** Matches characters to escape (groups 1 and 2), and without a group, so that they are kept, invisible characters in emoji. */
 const unsafe = compileOnce(
   () =>
     new RegExp(
@@ -59,7 +59,8 @@ function escapeUnsafe(text: string): string {
 
 /**
  * Makes text safe for one line of a terminal: each control, bidi or (except in emoji) invisible character, including line breaks
- * and tabs, becomes a visible escape. Idempotent, because backslashes aren't escaped; so the result can't be unescaped.
+ * and tabs, becomes a visible escape, as do stray or too many combining marks. Idempotent, because backslashes aren't escaped; so
+ * the result can't be unescaped.
  */
 export function sanitizeLine(text: string): string {
   return PRINTABLE.test(text) ? text : escapeUnsafe(text)
@@ -73,7 +74,7 @@ export function clip(text: string, length: number): string {
 }
 
 /**
- * Returns the beginning of a long text, sanitized for one line; of HTML, such as a proxy's error page, only the text.
+ * Returns the beginning of a text, sanitized for one line and without HTML tags, scripts and styles, as of a proxy's error page.
  *
  * @param length maximum number of characters before escaping
  */

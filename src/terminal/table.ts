@@ -43,7 +43,7 @@ export function createTable(columns: readonly Column[], context: RenderContext) 
   })
   let state: 'new' | 'table' | 'details' = 'new'
   return {
-    /** Returns a page's lines, each with a line feed; an empty text for an empty page. */
+    /** Returns the lines of a page, each with a line feed; an empty text for an empty page. */
     render(items: readonly Item[]): string {
       if (items.length === 0 || lanes.length === 0) return ''
       const isFirst = state === 'new'
