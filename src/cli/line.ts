@@ -27,8 +27,8 @@ export interface CommandLine {
 }
 
 /**
- * Finds the command's path in the arguments, so that only this command's code is loaded. Global options may stand before and
- * between the words of the path; other options with a value must follow it.
+ * Splits the arguments into the command's path and the rest, before that command's code is loaded. Global options may stand
+ * before and between the words of the path; other options with a value must follow it.
  */
 export function splitArgv(argv: readonly string[]): CommandLine {
   const path: string[] = []

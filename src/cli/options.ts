@@ -30,7 +30,7 @@ export function addOptions(command: Command, options: readonly OptionDefinition[
 /**
  * Parses an option's value.
  *
- * @throws CliError exit 2 if the option doesn't accept the value, if the value is empty (usually an unset shell variable), or if
+ * @throws CliError exit 2 if the option doesn't accept the value (exit 3 for `--base-url`), if the value is empty (usually an unset shell variable), or if
  *   it is `--` or a flag of the command, because then the value is probably missing
  */
 function parseOption(text: string, definition: OptionDefinition, command: Command): unknown {
@@ -54,7 +54,7 @@ export function readGivenOptions(command: Command): Record<string, unknown> {
 }
 
 /**
- * Checks `needs` and `conflicts` of the given options, so that no option is without effect.
+ * Refuses a given option without the option that it `needs`, or together with one in its `conflicts`.
  *
  * @param given values of the options on the command line, by commander's names
  * @throws CliError exit 2
@@ -70,7 +70,7 @@ export function checkOptionRelations(
   }
 }
 
-/** Whether an option is on the command line. @param flags such as `--wait`, `--no-check` or `--timeout <seconds>` */
+/** Whether an option is on the command line, without its opposite (`--no-x`) after it. @param flags such as `--wait`, `--no-check` or `--timeout <seconds>` */
 function isGiven(flags: string, given: Readonly<Record<string, unknown>>): boolean {
   const option = new Option(flags)
   const value = given[option.attributeName()]

@@ -23,8 +23,8 @@ import { asksForJson, toUsageError } from './print-error.ts'
  * Parses a command line with commander, and runs its command.
  *
  * @param argv the arguments after `mailclaim`
- * @returns 0 on success, and 2 for a group without a command, for which its help is printed
- * @throws CliError exit 2 for a usage error; any error of the command
+ * @returns 0 on success or after help; 2 for a group without a command, after the group's help (except with JSON output)
+ * @throws CliError exit 2 for a usage error; exit 3 for an invalid `--base-url`; any error of the command
  */
 export async function runCommandLine(argv: readonly string[], context: Context): Promise<ExitCode> {
   const line = splitArgv(argv)
@@ -153,8 +153,7 @@ function buildRootCommand(
 }
 
 /**
- * Resolves the settings, checks `--fields` and the profile, and only then runs the command, so that an invalid command line
- * changes nothing.
+ * Resolves the settings, checks `--fields` and, for a command that requires a sign-in, the profile; then runs the command.
  */
 async function runCommand(
   definition: CommandDefinition,
@@ -184,7 +183,7 @@ async function runCommand(
 
 /**
  * Checks that the profile is known: otherwise a mistyped profile would be reported as a missing base URL or session. With
- * MAILCLAIM_API_KEY, or a session in etcd, any profile is accepted, because it needs no files on this machine.
+ * MAILCLAIM_API_KEY or the store `etcd`, any profile is accepted, because the profile needs no files on this machine.
  *
  * @throws CliError exit 2 for a profile that has neither settings, a session nor claims on this machine
  */
@@ -197,7 +196,9 @@ async function checkProfile(settings: Settings, context: Context): Promise<void>
 }
 
 /**
- * Checks that the output has the fields of `--fields`. @throws CliError exit 2 for an unknown field, or a format other than table and tsv
+ * Checks that the output has the fields of `--fields`.
+ *
+ * @throws CliError exit 2 for an unknown field, or a format other than table and tsv
  */
 function checkFieldsOption({ fields, format }: Settings, { output }: CommandDefinition): void {
   if (fields === undefined) return

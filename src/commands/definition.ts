@@ -5,7 +5,7 @@ import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 
 export interface ArgumentDefinition {
-  /** Syntax as in the usage line: `<name>` is required, `[name]` is optional, `[name...]` takes several. */
+  /** Syntax as in the usage line: `<name>` is required, `[name]` is optional, `[name...]` takes any number. */
   readonly syntax: string
   readonly description: string
   /** Whether the command prompts for the argument on a terminal if it is missing. */
@@ -13,7 +13,7 @@ export interface ArgumentDefinition {
   readonly completion?: Completion
 }
 
-/** A command's output on stdout, for help, documentation and the validation of `--fields`. */
+/** Formats, fields and schemas of a command's output on stdout. */
 export interface OutputDefinition {
   /** Name of the JSON Schema of the `--json` document: a file in docs/schemas, without `.json`. */
   readonly schema?: string
@@ -28,9 +28,9 @@ export interface OutputDefinition {
   readonly columns?: readonly Column[]
   /** Dotted paths of an event's fields, for a command whose `jsonl` lines are events; `event_fields` in `commands --json`. */
   readonly eventFields?: readonly string[]
-  /** Formats besides table, json, jsonl and tsv. `--fields` can't be used with them. */
+  /** Formats besides table, json, jsonl and tsv. */
   readonly formats?: readonly string[]
-  /** The format, one of `formats`, that applies without `--format`. Default: `table` on a terminal, else `tsv`. */
+  /** Format, one of `formats`, without `--format` and `--json`. Default: `table` on a terminal, else `tsv`. */
   readonly usualFormat?: string
 }
 
@@ -42,8 +42,9 @@ export interface CommandInput<Options extends readonly OptionDefinition[]> {
 }
 
 /**
- * The account that a command requires. `configured`: base URL, and for a sign-in with the browser the client id; `signed_in`: base
- * URL, and a session or an API key; `sometimes`: the same as `signed_in`, but not for every use of the command.
+ * The account that a command requires. `configured`: base URL, and for a sign-in with the browser the client id; `signed_in`: a
+ * session or an API key (`auth refresh`: a session), and for requests the base URL; `sometimes`: the same as `signed_in`, but not
+ * for every use of the command.
  */
 export type AccountNeed = 'configured' | 'signed_in' | 'sometimes'
 
@@ -60,7 +61,7 @@ export interface CommandDefinition<
   readonly arguments?: readonly ArgumentDefinition[]
   readonly options?: Options
   readonly output: OutputDefinition
-  /** Meanings of the events of `--format jsonl`, by event name. */
+  /** Meanings of the events in the command's JSON output, by event name. */
   readonly events?: Readonly<Record<string, string>>
   /** Example command lines for help and documentation, each with its description. */
   readonly examples: Readonly<Record<string, string>>
@@ -73,7 +74,7 @@ export interface CommandDefinition<
   readonly account?: AccountNeed
   /** Whether the command continues after a closed pipe (EPIPE) on stdout: stopping would leave its changes half done. */
   readonly toleratesClosedPipe?: true
-  /** Whether the command runs with an unreadable configuration file, as if the file were missing. */
+  /** Whether the command runs despite an unreadable or damaged configuration file, with an empty configuration. */
   readonly toleratesDamagedConfig?: true
   run(input: CommandInput<Options>, io: Io): Promise<void>
 }
@@ -83,7 +84,7 @@ export function listSelectableFields({ fields = [], columns = [] }: OutputDefini
   return [...new Set([...columns.map(({ field }) => field), ...fields])]
 }
 
-/** Output of a command that prints a bare value by default, for a shell's `$(…)`; `--format` overrides this. */
+/** Output of a command that prints a bare value by default, for a shell's `$(…)`; `--format` and `--json` override this. */
 export const SINGLE_VALUE_OUTPUT = { formats: ['value'], usualFormat: 'value' } as const
 
 /**
@@ -103,7 +104,11 @@ export function defineCommand<const Options extends readonly OptionDefinition[]>
   return definition
 }
 
-/** Returns the definition of `--timeout` for a command that waits. @param own fields that replace or complete the shared ones */
+/**
+ * Returns the definition of `--timeout` for a command that waits for a claim, a TXT record or an import.
+ *
+ * @param own fields to add or to replace
+ */
 export function defineTimeout(own: Partial<Pick<OptionDefinition, 'description' | 'default' | 'needs'>>) {
   return {
     flags: '--timeout <seconds>',
@@ -134,9 +139,9 @@ export const CLAIMS_ARGUMENT: ArgumentDefinition = {
   description: `${CLAIM_ARGUMENT.description}; or several`,
 }
 
-/** A command in the command tree. `load` imports the definition, so that a start loads only the code of the typed command. */
+/** A command in the command tree. `load` imports the definition only when it is needed: loading all would delay a start. */
 export interface CommandLeaf {
-  /** One line for the list of commands in `mailclaim --help`. */
+  /** One line for lists of commands, as in `mailclaim --help` or the help of a group. */
   readonly summary: string
   /** Heading in `mailclaim --help`; undefined for a subcommand of a group, which has the heading of its group. */
   readonly heading?: string | undefined

@@ -22,7 +22,7 @@ export function createPagingOptions(defaultLimit: string) {
   ] as const satisfies readonly OptionDefinition[]
 }
 
-/** Definition of a list command: the list at the service, and how its items are printed. */
+/** A list of the service, and which of its items a command prints how. */
 export interface ServiceListDefinition<T> {
   /** Creates the function that requests a page of the list from the service. */
   readonly fetcher: (lists: typeof import('../service/lists.ts'), client: ServiceClient) => PageFetcher<T>
@@ -57,7 +57,7 @@ export async function printLocalList(
  * continues.
  *
  * @throws CliError the error of a failed request. If items were printed, the message tells their number, and if the failure may
- *   pass, the hint is the command for the remaining items (not with `--before` or in JSON)
+ *   pass, the hint is the command for the remaining items (not with `--before` or `--format json`)
  */
 export async function printServiceList<T extends { readonly id?: string | null }>(
   list: ServiceListDefinition<T>,
@@ -90,7 +90,7 @@ export async function printServiceList<T extends { readonly id?: string | null }
   } catch (error) {
     if (printed === 0 || !(error instanceof CliError) || error instanceof InterruptedError) throw error
     const mayPass = error.exit === Exit.unavailable && error.code !== 'no_progress'
-    // Suggest no command in JSON (two outputs don't form one document), for an error that would recur (such as a refused cursor),
+    // Suggest no command with `--format json` (two outputs don't form one document), for an error that would recur (such as a refused cursor),
     // or with `--before`.
     const canContinue = !isBackward && settings.format !== 'json' && mayPass
     const rest = flags.limit === undefined ? {} : { '--limit': String(flags.limit - printed) }

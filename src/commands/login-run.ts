@@ -33,7 +33,7 @@ import { createIo, type Io } from '../terminal/io.ts'
 
 interface SignInOptions {
   readonly withApiKey: boolean
-  /** Whether to open the browser; otherwise, the authorization URL is only printed. */
+  /** Whether the browser may be opened; without, the authorization URL is only printed. */
   readonly opensBrowser: boolean
   /** Milliseconds to wait for the user's approval in the browser. */
   readonly timeoutMs: number
@@ -51,7 +51,7 @@ const MAX_KEY_LENGTH = 2000
  * Signs in with the browser or an API key, replaces the profile's session, and saves the settings of the sign-in in the profile.
  *
  * @throws CliError exit 2 for an invalid option, for a browser sign-in with `--no-input`, or if it would open a browser in CI or
- *   without a terminal; exit 3 without a base URL or client id; as `prepareStore`, `login`, `exchangeCode` and `signInWithApiKey`
+ *   without a terminal; exit 3 without a base URL or, with the browser, a client id; as `prepareStore`, `login`, `exchangeCode` and `signInWithApiKey`
  */
 export async function signIn(options: SignInOptions, outerIo: Io, columns: readonly Column[]): Promise<void> {
   const { withApiKey, timeoutMs } = options
@@ -189,7 +189,7 @@ async function signInWithBrowser(opensBrowser: boolean, timeoutMs: number, prepa
 
 /**
  * Creates the reporter that tells the user on stderr how to approve, even with `--quiet`. With JSON output, it prints the URL as
- * an event on stdout, and writes to stderr only if that is a terminal.
+ * an event on stdout; if stderr is no terminal then, it writes only warnings there.
  */
 function createReporter({ openBrowser, readInput }: LoginOptions, io: Io): LoginReporter {
   const { settings, stderr } = io
@@ -242,7 +242,7 @@ async function signInWithApiKey(prepared: PreparedSignIn, io: Io): Promise<Sessi
 /**
  * Reads an API key from standard input, or on a terminal from a hidden prompt.
  *
- * @throws CliError exit 2 if the input is empty, or if the terminal allows no prompts
+ * @throws CliError exit 2 if piped input is empty, or if standard input is a terminal but prompts aren't allowed
  */
 async function readApiKey({ stdin, prompts, settings }: Io): Promise<string> {
   if (stdin.isTTY) {
@@ -302,7 +302,7 @@ async function saveSettings(store: StoreKind, io: Io): Promise<void> {
   }
 }
 
-/** Says on stderr what was stored, warns about requested scopes that weren't granted, and prints the result on stdout. */
+/** Tells the user on stderr what was stored, with warnings; for formats for programs, prints the result on stdout. */
 async function reportResult(session: Session, io: Io, columns: readonly Column[]): Promise<void> {
   const { kind, profile, service, scope, store } = session
   const { settings } = io

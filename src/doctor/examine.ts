@@ -18,7 +18,7 @@ const KEYCHAIN_TIMEOUT_MS = 4000
  * Runs the checks of `doctor` in parallel, except that the check of the lock waits for the check of the directories. The checks
  * delete their test data: a secret in the keychain, and files in the config and state directories.
  *
- * @throws the reason of the abort signal if the user interrupts
+ * @throws the reason of the abort signal if the user interrupts; an error that isn't a `CliError`, which is a bug
  */
 export async function examineSetup(outer: Io): Promise<NamedCheckResult[]> {
   const { keychain, interrupts } = outer

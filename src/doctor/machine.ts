@@ -89,7 +89,7 @@ export async function examineLock(io: Io): Promise<CheckResult> {
   throw new CliError('store_unavailable', message, { hint })
 }
 
-/** Checks that there is a credential for requests, without sending it: whether the service accepts it stays unknown. */
+/** Checks that there is a credential for requests, without sending it to the service, which may still refuse it. */
 export async function examineSession(io: Io): Promise<CheckResult> {
   const { state, inForce, problem } = await describeCredential(io)
   if (problem !== undefined) throw problem

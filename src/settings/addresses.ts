@@ -77,7 +77,7 @@ export function maskUrlSecrets(text: string): string {
   return text.replace(/^([a-z][\w+.-]*:\/\/)?.*@/is, '$1…@').replace(/([?#]).+$/s, '$1…')
 }
 
-/** Replaces the user info of URLs in a text with `…`, also of URLs without a scheme if it has a password (`user:password@host`). */
+/** Replaces the user info of URLs in a text with `…`; without a scheme, only user info with a password (`user:password@host`). */
 export function maskUserInfo(text: string): string {
   if (!text.includes('@')) return text
   return text.replace(/([a-z][\w+.-]*:\/\/)[^\s/?#"]*@|[^\s/?#"':@]+:[^\s/?#"]+@(?=[\w[])/gi, '$1…@')

@@ -10,14 +10,14 @@ export interface OptionDefinition {
   readonly repeatable?: true
   /** Whether the option filters a list. A filter given twice with different values is exit 2, because one would be ignored. */
   readonly filter?: true
-  /** Another option, such as `--wait`, that must also be given: without the other, this option would have no effect. */
+  /** Flag of an option, such as `--wait`, that must also be given: otherwise this option would have no effect. */
   readonly needs?: string
   /** Long flags of options that can't be combined with this one. */
   readonly conflicts?: readonly string[]
   readonly choices?: readonly string[]
   /** Help text for the value that applies without the option. */
   readonly default?: string
-  /** Parses the text into the option's value. @param name name of the option, for the error message @throws CliError exit 2 */
+  /** Parses the text into the option's value. @param name name of the option, for the error message @throws CliError exit 2 or 3 */
   readonly parse?: (text: string, name: string) => unknown
   readonly completion?: Completion
   /** Name of the environment variable with the same effect. */

@@ -1,6 +1,6 @@
 import { usageError } from '../errors.ts'
 
-/** Maximum `--timeout` in seconds (31 days) of commands that wait for a claim or an import, often for days. */
+/** Maximum `--timeout` in seconds (31 days) of every command but `login`: a claim can take days. */
 export const MAX_WAIT_TIMEOUT_SECONDS = 31 * 24 * 3600
 
 /**
@@ -54,8 +54,8 @@ export function parseFields(text: string, name: string): string[] {
 }
 
 /**
- * Splits a list, by default at spaces and commas. An empty list is rejected: `--resolver ""` would silently query the system's
- * resolvers, and `--scope ""` would request every scope.
+ * Splits a list, by default at spaces and commas. Rejects an empty list, probably a mistake: with an empty `resolver`, checks
+ * would query no resolver, and with an empty `scope`, the service would choose the scopes.
  *
  * @throws CliError `usage`, exit 2
  */

@@ -7,7 +7,7 @@ type System = Pick<NodeJS.Process, 'env' | 'platform'>
 
 /**
  * Resolves the directories of settings and state: `MAILCLAIM_CONFIG_DIR` and `MAILCLAIM_STATE_DIR`, else the platform's defaults.
- * Defaults are determined only if a directory is used, because loading `node:os` takes 0.5 ms, and help needs no directory.
+ * Defaults are determined only if a directory is used: loading `node:os` would delay help, which needs no directory.
  *
  * @param system `process`, or a stand-in with another platform and environment
  */

@@ -84,11 +84,12 @@ export interface Settings {
 }
 
 /**
- * Resolves the settings of one command. Of their values, only the profile's name is checked. A failure to read the configuration
+ * Resolves the settings of one command. Of the settings' values, only the profile's name is checked. A failure to read the configuration
  * file isn't thrown, but becomes `configProblem`.
  *
  * @param usualFormat the command's own default format, instead of `table` on a terminal and `tsv` elsewhere
- * @throws CliError exit 2 for an invalid profile name or `--json` with another `--format`; `no_home`, exit 1
+ * @throws CliError exit 2 for an invalid profile name or `--json` with another `--format`; `no_home`, exit 1, for a
+ *   relative directory
  */
 export async function resolveSettings(
   options: GivenOptions,

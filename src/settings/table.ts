@@ -23,7 +23,7 @@ export interface SettingDefinition<Value>
    * a comma can't be part of a value.
    *
    * @param name name of the option, variable or setting, for the error message
-   * @throws CliError exit 2 or 3
+   * @throws CliError exit 3 for an invalid base URL; exit 2 for another invalid value
    */
   parse(text: string, name: string): Value
 }
@@ -154,7 +154,7 @@ export const SETTINGS = {
   },
 } as const satisfies Readonly<Record<string, SettingDefinition<unknown>>>
 
-/** Definition of the choice of a profile. Not in `SETTINGS`, because `auth switch` stores the choice beside the profiles. */
+/** Definition of the profile's option. Not in `SETTINGS`, because no profile contains it: `auth switch` sets `current_profile`. */
 export const PROFILE_OPTION = {
   flags: '--profile <name>',
   variable: 'MAILCLAIM_PROFILE',
@@ -166,8 +166,8 @@ export const PROFILE_OPTION = {
 } as const satisfies SettingDefinition<string>
 
 /**
- * Environment variable that forbids prompts, like `--no-input`. Not in `SETTINGS`, because a profile must not set it: whether somebody can
- * answer depends on the machine or the job.
+ * Environment variable that forbids prompts, like `--no-input`. Not in `SETTINGS`, because a profile must not set it: whether
+ * somebody can answer depends on the machine or the job.
  */
 export const NO_INPUT_VARIABLE = {
   variable: 'MAILCLAIM_NO_INPUT',

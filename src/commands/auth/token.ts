@@ -50,7 +50,7 @@ export const command = defineCommand({
   },
 })
 
-/** Returns the expiry of a credential (JWT claim `exp`) in milliseconds since 1970; undefined for an API key that isn't a JWT. */
+/** Returns the expiry of a JWT (claim `exp`) in milliseconds since 1970; undefined without one, such as for an opaque API key. */
 async function readExpiry(value: string): Promise<number | undefined> {
   return (await import('../../service/problems.ts')).readJwtExpiryMs(value)
 }

@@ -136,7 +136,7 @@ export const command = defineCommand({
 })
 
 /**
- * Whether there was no value to look for, because neither `--value` nor a known claim gave one. False for an ended claim, which
- * needs no record.
+ * Whether there was no value to look for, because neither the user nor a claim gave one. False for an ended claim, which needs no
+ * record.
  */
 const expectsNoValue = ({ expected, claim }: CheckReportJson): boolean => expected === null && claim === null
