@@ -5,7 +5,7 @@ import { createChildController, toDnsEffects } from '../dns/wire/ask.ts'
 import { checkName, toRelativeName } from '../dns/wire/name.ts'
 import { hasText } from '../dns/wire/txt-answer.ts'
 import { CliError, InterruptedError, usageError } from '../errors.ts'
-import { unexpectedResponseError } from '../service/problems.ts'
+import { invalidResponseError } from '../service/problems.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { writeStderrLines } from '../terminal/notices.ts'
@@ -46,7 +46,7 @@ export async function createPublishFunction(command: string, io: Io) {
   /** Adds one record by running the command. @param say prints a line of the command's output; by default on stderr */
   return async (record: TxtRecord, say = (line: string) => writeStderrLines([line], io)): Promise<string> => {
     const checked = checkName(record.name)
-    if (!checked.ok) throw unexpectedResponseError(checked.problem)
+    if (!checked.ok) throw invalidResponseError(checked.problem)
     const name = checked.ascii
     const { zone, set, reason, partial } = await lookUpTxt(name, dnsSettings(io.settings), toDnsEffects(io))
     if (hasText(set?.values ?? partial, record.value))

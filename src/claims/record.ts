@@ -2,7 +2,7 @@ import type { ExpectedRecord } from '../dns/check.ts'
 import { isPrefixAndToken, parseGivenValue } from '../dns/value.ts'
 import { isWithin } from '../dns/wire/name.ts'
 import { CliError, usageError } from '../errors.ts'
-import { unexpectedResponseError } from '../service/problems.ts'
+import { invalidResponseError } from '../service/problems.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { clip, sanitizeLine } from '../terminal/sanitize.ts'
 import { toAsciiName } from './ledger.ts'
@@ -62,18 +62,18 @@ export function parseRecord(claim: DomainClaim, domain = toAsciiName(claim.name 
   // Zone files and shell commands get the name unquoted, so it must not have special characters, such as a leading hyphen, which
   // begins an option. `sanitizeLine` finds invisible letters, such as U+3164, which `RECORD_NAME` allows.
   if (!RECORD_NAME.test(name) || sanitizeLine(name) !== name)
-    throw unexpectedResponseError(`${JSON.stringify(name.slice(0, 300))} is not a valid record name`)
+    throw invalidResponseError(`${JSON.stringify(name.slice(0, 300))} is not a valid record name`)
   const shown = clip(name, 300)
   const within = toAsciiName(name)
   if (domain === '' || !isWithin(within, domain))
-    throw unexpectedResponseError(`the record's name ${shown} isn't within ${domain || 'a domain'}`)
+    throw invalidResponseError(`the record's name ${shown} isn't within ${domain || 'a domain'}`)
   const reserved = within.split('.').find((label) => RESERVED_LABELS.has(label))
   if (reserved !== undefined)
-    throw unexpectedResponseError(`the record's name ${shown} is reserved: ${reserved} proves other things`)
+    throw invalidResponseError(`the record's name ${shown} is reserved: ${reserved} proves other things`)
   // Refuse a value of another form: it proves no ownership, and a `--publish` script that doesn't quote the value could execute
   // parts of it.
   if (!isPrefixAndToken(record.value))
-    throw unexpectedResponseError(
+    throw invalidResponseError(
       `the value ${JSON.stringify(clip(record.value, 100))} isn't of the form prefix=token`,
     )
   const seconds = /^\d+$/.test(record.ttl ?? '') ? Number(record.ttl) : undefined

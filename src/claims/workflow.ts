@@ -1,7 +1,7 @@
 import { type CheckReport, exitErrorOf } from '../dns/report.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
 import { followResource } from '../service/follow.ts'
-import { unexpectedResponseError } from '../service/problems.ts'
+import { invalidResponseError } from '../service/problems.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
 import { clip } from '../terminal/sanitize.ts'
@@ -155,7 +155,7 @@ async function* createOrResume(
   if (resumeOnly) throw await unknownClaimError(name, `to start one: mailclaim claim ${name}`, io)
   const claim = yield* startClaim(request, access)
   if (!claim.domain_id)
-    throw unexpectedResponseError(
+    throw invalidResponseError(
       `it sent no domain_id for ${formatDomain(claim)}, so the claim can't be followed`,
     )
   return claim

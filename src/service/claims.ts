@@ -1,4 +1,4 @@
-import { encodePathSegment, type RequestOptions, type ServiceClient } from './client.ts'
+import { encodeForPath, type RequestOptions, type ServiceClient } from './client.ts'
 import { checkFieldTypes } from './problems.ts'
 import { CLAIM_SHAPE, type ClaimRequest, type DomainClaim } from './types.ts'
 
@@ -27,11 +27,7 @@ export async function startClaimVerification(
   domainId: string,
   options?: RequestOptions,
 ): Promise<DomainClaim> {
-  const { body } = await client.post(
-    `/domains/${encodePathSegment(domainId)}/claim/verify`,
-    undefined,
-    options,
-  )
+  const { body } = await client.post(`/domains/${encodeForPath(domainId)}/claim/verify`, undefined, options)
   return readClaim(body)
 }
 
@@ -50,7 +46,7 @@ export async function getClaim(
   domainId: string,
   options: RequestOptions = {},
 ): Promise<DomainClaim> {
-  const { body } = await client.get(`/domains/${encodePathSegment(domainId)}/claim`, {}, options)
+  const { body } = await client.get(`/domains/${encodeForPath(domainId)}/claim`, {}, options)
   return readClaim(body)
 }
 

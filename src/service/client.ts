@@ -178,7 +178,7 @@ function mayRetry({ status = 0, retryAfterMs, cause }: CliError, method: HttpReq
  * @throws CliError `usage`, exit 2, for "", "." and "..", which would change the path even if percent-encoded, and for half of a
  *   surrogate pair, which has no encoding
  */
-export function encodePathSegment(id: string): string {
+export function encodeForPath(id: string): string {
   const trimmed = id.trim()
   if (['', '.', '..'].includes(trimmed) || /\p{Cs}/u.test(trimmed))
     throw usageError(`${JSON.stringify(id)} is not an id`, 'copy the id from a list')

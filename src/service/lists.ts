@@ -1,7 +1,7 @@
 import { CliError } from '../errors.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
-import { encodePathSegment, type RequestOptions, type ServiceClient } from './client.ts'
-import { checkFieldTypes, describeJsonType, unexpectedResponseError, WrongResourceError } from './problems.ts'
+import { encodeForPath, type RequestOptions, type ServiceClient } from './client.ts'
+import { checkFieldTypes, describeJsonType, invalidResponseError, WrongResourceError } from './problems.ts'
 import {
   type ContactImport,
   type Grant,
@@ -55,7 +55,7 @@ export async function getImport(
   id: string,
   options?: RequestOptions,
 ): Promise<ContactImport> {
-  const { body } = await client.get(`/contacts/imports/${encodePathSegment(id)}`, {}, options)
+  const { body } = await client.get(`/contacts/imports/${encodeForPath(id)}`, {}, options)
   checkFieldTypes(body, IMPORT_SHAPE, 'the import', ['id', 'status', 'counts'])
   const found = body as ContactImport
   const asked = id.trim()
@@ -80,7 +80,7 @@ async function requestPage<T>(
   const data = body['data'] as unknown[]
   const odd = data.find((item) => typeof item !== 'object' || item === null || Array.isArray(item))
   if (odd !== undefined)
-    throw unexpectedResponseError(`an item of the list should be an object, but is ${describeJsonType(odd)}`)
+    throw invalidResponseError(`an item of the list should be an object, but is ${describeJsonType(odd)}`)
   // If the service omits `has_more`, assume more items after a full page: a superfluous request is harmless, but stopping early
   // would lose items.
   const more = body['has_more'] ?? data.length === query['limit']

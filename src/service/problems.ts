@@ -22,7 +22,7 @@ const MAX_DEPTH = 100
  *
  * @param what end of the message, such as "it is empty"
  */
-export function unexpectedResponseError(what: string, status?: number): CliError {
+export function invalidResponseError(what: string, status?: number): CliError {
   return new CliError('unexpected_answer', `unexpected response: ${what}`, {
     status,
     hint: 'check the base URL and any proxy in between',
@@ -32,7 +32,7 @@ export function unexpectedResponseError(what: string, status?: number): CliError
 /** Error for a response about another resource than the requested one. A retry would get the same response, so polling ends. */
 export class WrongResourceError extends CliError {
   constructor(what: string) {
-    const { code, message, hint } = unexpectedResponseError(what)
+    const { code, message, hint } = invalidResponseError(what)
     super(code, message, { hint })
   }
 }
@@ -62,20 +62,14 @@ export function readJsonBody(
   secrets: readonly string[],
 ): Record<string, unknown> {
   if (brokenBy !== undefined) throw brokenBy
-  if (text.trim() === '') throw unexpectedResponseError('it is empty', status)
+  if (text.trim() === '') throw invalidResponseError('it is empty', status)
   const object = parseJsonObject(text)
   if (object === undefined) {
     const start = excerpt(redact(text.slice(0, MAX_QUOTED_LENGTH), secrets), 120)
-    throw unexpectedResponseError(
-      unreadableBody(headers, text) ?? `it is not a JSON object: ${start}`,
-      status,
-    )
+    throw invalidResponseError(unreadableBody(headers, text) ?? `it is not a JSON object: ${start}`, status)
   }
   if (isDeeperThan(MAX_DEPTH, object))
-    throw unexpectedResponseError(
-      `it has objects inside of each other, over ${MAX_DEPTH} levels deep`,
-      status,
-    )
+    throw invalidResponseError(`it has objects inside of each other, over ${MAX_DEPTH} levels deep`, status)
   return object
 }
 
@@ -105,12 +99,12 @@ export function checkFieldTypes(
   anyOf?: readonly string[],
 ): void {
   if (anyOf?.every((name) => (object[name] ?? null) === null))
-    throw unexpectedResponseError(`${where} has none of the fields ${anyOf.join(', ')}`)
+    throw invalidResponseError(`${where} has none of the fields ${anyOf.join(', ')}`)
   for (const [name, value] of Object.entries(shape)) {
     const [expected, actual] = [describeJsonType(value), describeJsonType(object[name] ?? null)]
     if (actual === 'null') continue
     if (actual !== expected)
-      throw unexpectedResponseError(`"${name}" of ${where} should be ${expected}, but is ${actual}`)
+      throw invalidResponseError(`"${name}" of ${where} should be ${expected}, but is ${actual}`)
     if (actual === 'an object')
       checkFieldTypes(object[name] as Record<string, unknown>, value, `the ${name} of ${where}`)
   }

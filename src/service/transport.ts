@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici'
 import Agent from 'undici/lib/dispatcher/agent.js'
 import { type HttpRequest, type HttpResponse, type HttpTransport, TransportError } from '../context.ts'
 import { formatDuration } from '../terminal/time.ts'
-import { unexpectedResponseError } from './problems.ts'
+import { invalidResponseError } from './problems.ts'
 import { createProxyAgent, type ProxySettings, proxyUrlFor } from './proxy.ts'
 import { toTransportError } from './transport-errors.ts'
 
@@ -169,7 +169,7 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
         arrivals++
         size += piece.length
         if (size > MAX_BODY_MIB * 1024 * 1024)
-          end(unexpectedResponseError(`it is larger than ${MAX_BODY_MIB} MiB`, head?.status))
+          end(invalidResponseError(`it is larger than ${MAX_BODY_MIB} MiB`, head?.status))
         else pieces.push(piece)
       },
       onResponseEnd: () => end(),

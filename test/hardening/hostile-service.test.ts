@@ -5,7 +5,7 @@ import { walkCommands } from '../../src/commands/definition.ts'
 import { tree } from '../../src/commands/tree.ts'
 import { type HttpResponse, TransportError } from '../../src/context.ts'
 import { ERRORS } from '../../src/errors.ts'
-import { unexpectedResponseError } from '../../src/service/problems.ts'
+import { invalidResponseError } from '../../src/service/problems.ts'
 import {
   createFakeContext,
   createFakeOutput,
@@ -107,7 +107,7 @@ const fail = (kind: TransportError['kind'], sent: 'no' | 'maybe') => (): HttpRes
 }
 const tooLong = (): HttpResponse => ({
   ...textResponse(200, '{'),
-  brokenBy: unexpectedResponseError('it is larger than 8 MiB', 200),
+  brokenBy: invalidResponseError('it is larger than 8 MiB', 200),
 })
 
 test.each<[string, number, () => HttpResponse]>([
