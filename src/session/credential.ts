@@ -9,7 +9,7 @@ import {
   findReusableToken,
   profileFiles,
   type RenewOptions,
-  requireSameService,
+  requireMatchingSession,
   type Session,
 } from './session-file.ts'
 
@@ -54,7 +54,7 @@ export async function findCredentialWithoutRenewal(io: Io, minLifetime = 0): Pro
     return found
   }
   const { session } = readSessionOrThrow(io, files)
-  requireSameService(session, io)
+  requireMatchingSession(session, io)
   if (session.kind === 'api_key') {
     const { readKeychainItem, findNewestToken } = await import('./secret.ts')
     const { value } = findNewestToken(files, session, await readKeychainItem(io, files, session))

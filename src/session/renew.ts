@@ -34,7 +34,7 @@ import {
   profileFiles,
   type RenewOptions,
   readSession,
-  requireSameService,
+  requireMatchingSession,
   type Session,
 } from './session-file.ts'
 
@@ -112,7 +112,7 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
   if (finished !== undefined) return finished
   if (session.kind === 'api_key')
     throw usageError(`profile ${profile} holds an API key, which is never renewed`)
-  requireSameService(session, io)
+  requireMatchingSession(session, io)
   if (session.ended !== undefined) throw sessionOverError(session.profile, session.ended.why)
   const adopted = findReusableToken(session, io, options)
   if (adopted !== undefined) return { kind: 'done', token: adopted }
