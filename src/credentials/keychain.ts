@@ -29,7 +29,7 @@ type KeychainCall = Pick<KeychainRequest, 'operation' | 'account' | 'secret' | '
  *
  * @param profile named in the hint
  * @returns the secret for `get`, null if there is no item; whether there was an item for `delete`; true for `set`
- * @throws CliError `store_unavailable`, exit 4; the abort reason of the request's signal
+ * @throws CliError `store_unavailable`, exit 4, if the call fails; the abort reason of the request's signal
  */
 export async function callKeychain(
   context: Pick<Context, 'keychain' | 'stdin' | 'stderr'>,
@@ -63,7 +63,7 @@ export function isNoKeychainError(error: unknown): boolean {
  * Tests the keychain by storing, reading and deleting a test item: nothing else shows whether a keychain exists, is unlocked
  * and keeps its items.
  *
- * @throws CliError `store_unavailable`, exit 4
+ * @throws CliError `store_unavailable`, exit 4, if the test fails; the abort reason after Ctrl-C
  */
 export async function testKeychain(
   context: Pick<Context, 'keychain' | 'stdin' | 'stderr' | 'random' | 'interrupts'>,

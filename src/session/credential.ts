@@ -25,7 +25,8 @@ interface Outdated {
  * if necessary. The code of renewals and keychains is loaded only if used, since scripts call this often.
  *
  * @param minLifetime seconds, as in `RenewOptions`
- * @throws CliError `credential_refused`, exit 4; as `renewLocalSession` and `renewSharedSession`
+ * @throws CliError `credential_refused`, exit 4, if `MAILCLAIM_API_KEY` can't be a key; as `renewLocalSession` and
+ *   `renewSharedSession`
  */
 export async function getCredential(io: Io, minLifetime = 0): Promise<Credential> {
   const found = await findCredentialWithoutRenewal(io, minLifetime)

@@ -19,8 +19,8 @@ import {
 /**
  * Reason why no credential can be used. `none`: there is none. `interrupted`: a renewal was interrupted, and may have sent the
  * refresh token. `ended`: the session has ended, by the service or by a sign-out in etcd. `elsewhere`: the session belongs to
- * another profile, service or client. `unusable`: the session file is invalid, or the key in the environment is invalid or
- * expired. `store_unavailable`: the keychain or etcd can't be used, or every stored secret is older than the session.
+ * another profile, service or client. `unusable`: the session file can't be used, or the key in the environment is invalid or
+ * expired. `store_unavailable`: the keychain or etcd can't be used, or no stored secret is of this sign-in and current.
  */
 type CredentialTrouble = 'none' | 'interrupted' | 'ended' | 'elsewhere' | 'unusable' | 'store_unavailable'
 
@@ -36,7 +36,7 @@ const STATES: Partial<Record<ErrorCode, CredentialTrouble>> = {
 
 /**
  * `active`: the credential can be used. `needs_refresh`: the next request renews the access token first. `refreshing`: another
- * process is renewing the access token, or storing or removing the session.
+ * process, with etcd also on another machine, is renewing the access token, or storing or removing the session.
  */
 export type CredentialState = 'active' | 'needs_refresh' | 'refreshing' | CredentialTrouble
 
@@ -53,7 +53,7 @@ export interface CredentialDescription {
  * Describes the credential that commands of the current profile would use. Reads the secret from its store, but doesn't ask the
  * service.
  *
- * @throws CliError exit 2 or 3 if a setting is unusable or the profile is unknown
+ * @throws CliError exit 2 or 3 if a setting is missing or unusable, or the profile is unknown
  */
 export async function describeCredential(
   io: Io,
@@ -85,7 +85,7 @@ export async function describeCredential(
  * Refuses an expired access token in `MAILCLAIM_API_KEY`: the variable may hold a token of `auth token` from another machine,
  * whose expiry can be read (JWT).
  *
- * @throws CliError `credential_refused`, exit 4
+ * @throws CliError `credential_refused`, exit 4, for such a token
  */
 function requireUnexpired(value: string, { clock }: Io): void {
   const end = readJwtExpiryMs(value)

@@ -34,8 +34,9 @@ export function refreshInterruptedError(profile: string, why = 'the last renewal
 }
 
 /**
- * Returns the error for a renewal that ended between creating its note file (`next.…`) and sending the token. Only
- * `--retry-interrupted` may continue, because a plain command can't tell this from a renewal that is about to send.
+ * Returns the error for a renewal that ended after creating its note file (`next.…`) and before filling it, so that its token
+ * wasn't sent. Only `--retry-interrupted` may send the token, because a plain command can't tell this from a renewal that is
+ * about to send.
  */
 export function unsentTokenError(profile: string): CliError {
   const message = `the last renewal of profile ${profile} was cut off before it sent the refresh token`

@@ -7,7 +7,7 @@ import { decodeSession, findSession, NOTE_BYTES, type ProfileFiles, type Session
 
 /**
  * Returns the name of a refresh token's note file (`next.…`). The file is created before the token is sent, and reserves the
- * disk space for the next session. Generation 0 reserves the space for a login.
+ * disk space for the next session. For a login, `generation` is 0.
  */
 export function tokenNoteName({ id, generation }: Pick<Session, 'id' | 'generation'>): string {
   return `next.${id}.${generation}`
@@ -17,7 +17,8 @@ export function tokenNoteName({ id, generation }: Pick<Session, 'id' | 'generati
  * Reads a note file (`next.…`).
  *
  * @returns the next session if the text is complete; `unsent` if the file is shorter than `NOTE_BYTES`, which are written and
- *   flushed before the token is sent; `absent` if there is no such file; otherwise `incomplete`: the token may have been sent
+ *   flushed before the token is sent; `absent` if there is no such file; otherwise, also if the file can't be read,
+ *   `incomplete`: the token may have been sent
  */
 export function readTokenNote(
   { disk, directory }: ProfileFiles,
@@ -88,7 +89,7 @@ export function reserveFile(
       try {
         put(text)
       } catch {
-        // The text holds the only copy of a new refresh token: one more attempt may save it.
+        // The text may hold the only copy of a new refresh token: one more attempt may save it.
         put(text)
       }
     },
@@ -116,8 +117,8 @@ export function reserveFile(
 export type ReservedFile = ReturnType<typeof reserveFile>
 
 /**
- * Returns the error for a session that another process changed during a renewal. A renewal starts over after this error, and
- * reports it only if the session keeps changing.
+ * Returns the error for a session that another process changed during a renewal, before the refresh token was sent. The renewal
+ * then starts over, and reports the error only if the session keeps changing.
  */
 export function sessionChangedError(profile: string): CliError {
   const message = `the session of profile ${profile} keeps changing`
@@ -125,8 +126,8 @@ export function sessionChangedError(profile: string): CliError {
 }
 
 /**
- * Renames a complete note file (`next.…`) to `session.json`, which in one step stores the next session and removes the note
- * file. Then removes the note files of earlier tokens of the sign-in.
+ * Renames a note file (`next.…`) that holds the next session to `session.json`, which in one step stores the session and
+ * removes the note file. Then removes the note files of earlier tokens of the sign-in.
  *
  * @throws CliError `refresh_token_lost`, exit 4, if the note file is gone; `cannot_write`, exit 1, if the rename failed: the
  *   note file stays
@@ -156,10 +157,10 @@ export function replaceSession(files: ProfileFiles, path: string, { id, generati
 }
 
 /**
- * Stores the next session from the complete note file (`next.…`) of an earlier process. Flushes the file before renaming it,
+ * Stores the next session, which an earlier process left in its note file (`next.…`). Flushes the file before renaming it,
  * because its text may be in the page cache only: a power loss could leave an empty `session.json`.
  *
- * @throws CliError `cannot_write`, exit 1; as `replaceSession`
+ * @throws CliError `cannot_write`, exit 1, if the file can't be opened or flushed; as `replaceSession`
  */
 export function storeSessionFromNote(files: ProfileFiles, name: string, session: Session): void {
   const { disk, directory } = files

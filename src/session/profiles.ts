@@ -56,7 +56,7 @@ export function requireKnownProfile(
 /**
  * Reads the session of a profile on this machine.
  *
- * @throws CliError `not_signed_in`, exit 4; as `requireKnownProfile` and `readSession`
+ * @throws CliError `not_signed_in`, exit 4, if there is none; as `requireKnownProfile` and `readSession`
  */
 export function readSessionOrThrow(io: Io, files: ProfileFiles) {
   const found = readSession(files)

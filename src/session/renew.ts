@@ -67,7 +67,7 @@ export type RenewalPassResult =
   /** The refresh token is unused, and a pass after a delay may succeed. */
   | { readonly kind: 'retry'; readonly error: CliError }
 
-/** Milliseconds from the start of a renewal, within which a temporary failure, such as an unreachable service, is retried. */
+/** Milliseconds from a renewal's first pass, within which a temporary failure, such as an unreachable service, is retried. */
 const RETRY_LIMIT_MS = 30_000
 /** Milliseconds that the timeout of the session's lock includes for storing a new session, in the keychain or a file. */
 const STORE_LIMIT_MS = 15_000
@@ -80,10 +80,10 @@ const MAX_CHANGES = 10
  * Renews the access token of a session that is stored on this machine: steps 2 to 6 of docs/token-safety.md. Step 1 is the
  * caller's: call this if there is no valid access token, or to get a new one.
  *
- * @returns the new access token, or one that another process has stored
- * @throws CliError `not_signed_in`, `refresh_interrupted`, `refresh_token_lost`, `session_over`, `session_elsewhere`,
- *   `store_unavailable` or `file_unusable`, exit 4; `usage`, exit 2, for an API key or an unknown profile; `session_busy`, exit
- *   7; `cannot_write`, exit 1; an error of the service or the connection, exit 3, 4, 6 or 7
+ * @returns the new access token, or a stored one that fulfills the options
+ * @throws CliError exit 4 if the session is missing, unusable, over, replaced during the renewal, or another profile's, service's
+ *   or client's, or if its refresh token may have been sent, is lost or can't be read; `usage`, exit 2, for an API key or an
+ *   unknown profile; `session_busy`, exit 7; `cannot_write`, exit 1; an error of the service or the connection, exit 3, 4, 6 or 7
  */
 export async function renewLocalSession(
   io: Io,
@@ -122,8 +122,8 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
   const ahead = isAhead ? await recoverNext(pass, files, item, 'keychain') : undefined
   if (ahead !== undefined) return ahead
 
-  // Step 3: choose the newest refresh token. If its note file (`next.…`) says that the token may have been sent, only
-  // `--retry-interrupted` sends it again.
+  // Step 3: choose the newest refresh token. If the token has a note file (`next.…`) without the next session, an earlier
+  // renewal was interrupted, and only `--retry-interrupted` sends the token.
   const { value, generation, interruption } = findNewestToken(files, session, reading)
   if (interruption !== undefined && !options.retryInterrupted) throw interruption
   const name = tokenNoteName({ id, generation })
@@ -158,8 +158,8 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
     if (sent.kind === 'unused') {
       if (sent.reserved === undefined) return finishPassWithUnusedToken(sent)
       discardNote(files, sent.reserved, sent.error)
-      // If the token may have been sent before, the service may have accepted it then: the outcome stays unknown, although the
-      // service refused the token now.
+      // If the token may have been sent before, the service may have accepted it then: the outcome stays unknown, although
+      // this request didn't use the token.
       if (mayBeSentBefore) throw refreshInterruptedError(profile, sent.error.message)
       return finishPassWithUnusedToken(sent)
     }
@@ -186,8 +186,8 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
       throw sessionOverError(profile, sent.description)
     }
     if (current === 'directory_gone') {
-      // The profile's directory was moved or unmounted. Write the next session through the open descriptor of the note file
-      // (`next.…`): when the directory is back, the next renewal stores the session.
+      // The profile's directory is gone. Write the next session through the open descriptor of the note file (`next.…`): if the
+      // directory was moved or unmounted, the next renewal after its return stores the session.
       catchError(() => note.fill(encodeSession({ ...next, refreshToken: sent.refreshToken })))
       const message = `the directory ${files.directory} is gone, and the new refresh token of profile ${profile} with it`
       const hint = `move it back if it was moved; else ${signInHint(profile)}`
@@ -237,7 +237,7 @@ export function sessionLockOptions(io: Io, { disk }: ProfileFiles) {
  * @param tokenIn `keychain` if it holds the next session's refresh token or API key, so that the note file needs none
  * @returns `changed` after storing the session; `done` if storing failed but its access token can be used; undefined if there
  *   is no such note file
- * @throws CliError `cannot_write`, exit 1
+ * @throws CliError as `storeSessionFromNote`, if the access token can't be used either
  */
 async function recoverNext(
   { io, options }: RenewalPass,
@@ -294,11 +294,11 @@ function rereadSession(files: ProfileFiles, was: Session): Session | 'directory_
 }
 
 /**
- * Repeats passes of a renewal (`RenewalPass`) until one returns an access token or throws. Ctrl-C ends a pass at once before
- * its `commit`, and at the end of the pass after.
+ * Repeats passes of a renewal (`RenewalPass`) until one returns an access token or throws. Ctrl-C takes effect at once before a
+ * pass has called `commit`, and at the end of the pass afterward.
  *
  * @throws CliError the error of a pass; `session_busy`, exit 7, if the session kept changing; the error of the last try if no
- *   retry is left
+ *   retry is left; the abort reason after Ctrl-C, unless the pass got an access token
  */
 export async function repeatPassesUntilRenewed(
   io: Io,
@@ -337,8 +337,8 @@ type Unused = Extract<RefreshOutcome, { kind: 'unused' }>
 type Settled = Success | Extract<RefreshOutcome, { kind: 'over' }>
 
 /**
- * Performs steps 4 and 5: connects to the service, reserves a file for the new tokens, sends the refresh token in one request,
- * and waits for the response.
+ * Performs steps 4 and 5 of docs/token-safety.md or, with etcd, of docs/fleet.md: connects to the service, reserves a file for
+ * the new tokens, sends the refresh token in one request, and waits for the response.
  *
  * @param reserve creates the note file (`next.…`) or outcome file (`pending.…`), synchronously between the connection and the
  *   first byte; if `reserve` throws, nothing is sent
@@ -379,8 +379,8 @@ export function finishPassWithUnusedToken({ error, isTransient }: Unused): Renew
 }
 
 /**
- * Returns the next generation of a session, without its refresh token. Keeps a new access token except a narrowed one, which
- * only the requesting command may use.
+ * Returns the next generation of a session, without its refresh token: with its end, or with the new access token unless that
+ * was narrowed, since only the requesting command may use a narrowed token.
  */
 export function buildNextSession(session: Session, outcome: Settled, { io, options }: RenewalPass): Session {
   const { refreshToken: _usedUp, access: _former, ...rest } = session

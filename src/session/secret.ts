@@ -25,8 +25,8 @@ const WAITING = 'Waiting for the keychain …'
  */
 export function keychainAccount({ profile, directory }: ProfileFiles): string {
   let state = dirname(dirname(directory))
-  // Without a state directory, hash the path as given. If the directory was removed after a login, this finds its item only if
-  // the path has no symbolic links.
+  // Without a state directory, hash the path as given. If the directory was removed after a login, this finds the login's item
+  // only if the path has no symbolic links.
   catchError(() => {
     state = realpathSync(state)
   })
@@ -43,7 +43,7 @@ interface ItemReply {
   readonly failure?: CliError
 }
 
-/** Reads the keychain item of a session; `{}` if its store isn't the keychain. @throws the abort reason after Ctrl-C */
+/** Reads the keychain item of a session, if its store is the keychain. @throws the abort reason after Ctrl-C */
 export async function readKeychainItem(io: Io, files: ProfileFiles, { store }: Session): Promise<ItemReply> {
   if (store !== 'keychain') return {}
   const request = { operation: 'get', account: keychainAccount(files), signal: io.interrupts.signal } as const
@@ -64,8 +64,8 @@ export async function readKeychainItem(io: Io, files: ProfileFiles, { store }: S
  *
  * @returns the token; `interruption`: why only `--retry-interrupted` may send it, since the token may have been sent, or a
  *   renewal was cut off before sending it
- * @throws CliError `store_unavailable`, exit 4, if the keychain returned no item but may hold the newest token;
- *   `refresh_token_lost`, exit 4, if every stored token is older than the session or of another sign-in
+ * @throws CliError `store_unavailable`, exit 4, if the keychain failed or returned no item, but may hold the newest token;
+ *   `refresh_token_lost`, exit 4, if no stored token is of this sign-in and at least as new as the session
  */
 export function findNewestToken(files: ProfileFiles, session: Session, { item, failure }: ItemReply) {
   const { profile } = files
@@ -84,8 +84,9 @@ export function findNewestToken(files: ProfileFiles, session: Session, { item, f
 }
 
 /**
- * Returns the newer of the keychain's and the file's token; undefined if neither is current. Rejects an item of another
- * sign-in, and one of a lower generation: the keychain was restored from a backup, or a write that hung has finished late.
+ * Returns the newer one of the tokens in the keychain and in the session; undefined if neither is current. Rejects an item of
+ * another sign-in, and one of a lower generation: the keychain was restored from a backup, or a write that hung has finished
+ * late.
  */
 function newerToken(session: Session, item: KeychainItem | undefined): KeychainItem | undefined {
   const { id, generation, refreshToken } = session
@@ -97,7 +98,7 @@ function newerToken(session: Session, item: KeychainItem | undefined): KeychainI
 /**
  * Writes the keychain item and reads it back, since some keychains report success without storing anything.
  *
- * @throws CliError `store_unavailable`, exit 4
+ * @throws CliError `store_unavailable`, exit 4, if the keychain fails or returns something else
  */
 async function writeItem(io: Io, files: ProfileFiles, session: Session, value: string): Promise<void> {
   const { profile } = files
@@ -130,11 +131,12 @@ export async function deleteKeychainItem(io: Io, files: ProfileFiles, isExpected
 }
 
 /**
- * Stores the next session with its secret: at a login, or in step 6 of docs/token-safety.md. With the keychain: writes the session into the note file (`next.…`), the
- * secret into the keychain, then renames the note file, so that a process that finds a new item also finds its session. If the
- * keychain refuses or hangs, the secret goes into the note file as well, with a warning.
+ * Stores the next session with its secret: at a login, or in step 6 of docs/token-safety.md. With the keychain: writes the
+ * session into the note file (`next.…`), the secret into the keychain, then renames the note file, so that a process that finds
+ * a new item also finds its session. If the keychain refuses or hangs, the secret goes into the note file as well, with a
+ * warning.
  *
- * @param refusal error of reading the keychain in step 2: then the secret goes into the note file without another attempt
+ * @param refusal error of reading the keychain in step 2: then the keychain isn't called again
  * @throws CliError as `replaceSession`; `refresh_token_lost`, exit 4, if the secret can't be written to the note file;
  *   `cannot_write`, exit 1, if a login with the keychain can't write its note file
  */

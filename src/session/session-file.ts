@@ -20,7 +20,7 @@ export interface Session {
   readonly profile: string
   /** Random id of the sign-in, 12 hex digits; kept by renewals. */
   readonly id: string
-  /** Number of the current refresh token within the sign-in, counted from 1. */
+  /** Number of the current refresh token within the sign-in, counted from 1. The end of a session by the service adds 1. */
   readonly generation: number
   readonly store: StoreKind
   /** Base URL of the service to which the session belongs; null for an API key stored without a base URL. */
@@ -64,7 +64,7 @@ export function profilesDirectory(context: Pick<Context, 'directories'>): string
 }
 
 /**
- * Returns the paths of a profile's session files, and the disk they are on.
+ * Returns the paths of a profile's session files, and the file operations for them (`disk`).
  *
  * @throws CliError `usage`, exit 2, if the name can't be a directory name
  */
@@ -92,7 +92,7 @@ export function profileFiles(context: Pick<Context, 'directories'>, profile: str
 
 export type ProfileFiles = ReturnType<typeof profileFiles>
 
-/** Returns the store that holds the secret: the chosen one, or the file if storing the last secret in the keychain failed. */
+/** Returns the store that holds the secret: that of the login, or the file if storing the last secret in the keychain failed. */
 export function findSecretStore({ store, refreshToken }: Session): StoreKind {
   return store === 'keychain' && refreshToken !== undefined ? 'file' : store
 }
@@ -133,11 +133,9 @@ export function requireMatchingSession(
 export interface RenewOptions {
   /** Renews even if the stored access token is still valid. */
   readonly always?: boolean
-  /** Access token that must not be returned: it expires soon, or the service rejected it with 401. */
+  /** Access token that must not be returned: it has expired or soon will, or the service rejected it with 401. */
   readonly outdated?: string | undefined
-  /**
-   * Seconds for which a stored access token must be valid to be used, if more than a minute; capped below the token's lifetime.
-   */
+  /** Minimum seconds for which a stored access token must be valid to be used; capped below its lifetime, as in `isFresh`. */
   readonly minLifetime?: number
   /** Scope for a narrowed access token (RFC 6749 section 6), which the session doesn't store. */
   readonly scope?: string | undefined
@@ -177,7 +175,7 @@ export function encodeSession(session: Session): string {
 
 /**
  * Returns the 32-bit FNV-1a hash (draft-eastlake-fnv) of a text in hex digits, which detects torn writes but no forgery.
- * Written by hand, because most commands read a session, and loading `node:crypto` would take a third of a bare start.
+ * Written by hand, because most commands read a session, and loading `node:crypto` would delay their start.
  */
 function checksumOf(text: string): string {
   let hash = 0x811c9dc5
@@ -203,8 +201,8 @@ export function decodeSession(text: string): Session {
  * Reads `session.json`.
  *
  * @returns the session, and the text that it was decoded from; undefined if there is no file
- * @throws CliError `file_unusable`, exit 4; `session_elsewhere`, exit 4, if the file was copied from another profile: the token
- *   would have two holders, and the second use would revoke the grant
+ * @throws CliError `file_unusable`, exit 4, if the file can't be read or decoded; `session_elsewhere`, exit 4, if the file was
+ *   copied from another profile: the token would have two holders, and the second use would revoke the grant
  */
 export function readSession(files: ProfileFiles) {
   const text = files.disk.read(files.session)

@@ -28,11 +28,12 @@ const WITHOUT_LOCKS = { withoutLocks: 'continue' } as const
 export type PreparedSignIn = Awaited<ReturnType<typeof prepareSignIn>>
 
 /**
- * Tests a store on this machine before a login: the directory can be written, the lock works, and the keychain keeps a test
- * item. Then reserves the disk space of the session. Doesn't hold the lock while the browser is open.
+ * Tests a store on this machine before a login: the directory can be written and locked, and the keychain, if it is the store,
+ * keeps a test item. Then reserves the disk space of the session. Doesn't hold the lock while the browser is open.
  *
  * @param kind `api_key` also works without file locks, because a key is never renewed
- * @throws CliError exit 1 or 4; `session_busy`, exit 7
+ * @throws CliError `cannot_write`, exit 1, or `store_unavailable`, exit 4, if the test fails; `session_busy`, exit 7, if another
+ *   process holds the lock for too long
  */
 export async function prepareSignIn(
   io: Io,
@@ -59,10 +60,10 @@ export async function prepareSignIn(
   requireReservation()
   return {
     /**
-     * Reserves the disk space again if a logout has removed the reserved file. Call this before exchanging the code, since
-     * the new tokens must be stored.
+     * Reserves the disk space again if the reserved file was removed, as by a logout. Call this before exchanging the code,
+     * since the new tokens must be stored.
      *
-     * @throws CliError `cannot_write`, exit 1
+     * @throws CliError `cannot_write`, exit 1, if the disk is full, for example
      */
     reserve: () => void requireReservation(),
     /** Removes the reserved file, unless `complete` has begun to use it. Never throws. */
@@ -70,7 +71,7 @@ export async function prepareSignIn(
     /**
      * Stores the login as the profile's session, in place of the former one.
      *
-     * @throws CliError exit 1 or 4; `session_busy`, exit 7
+     * @throws CliError as `withLock` and `storeSession`
      */
     async complete({ secret, ...signIn }: LoginResult): Promise<Session> {
       const now = io.clock.now()
@@ -84,7 +85,7 @@ export async function prepareSignIn(
           reservation = undefined
           const before = findSession(files)
           await storeSession(io, files, taken, session, secret).finally(taken.close)
-          // Ignore a failure to remove the note files (`next.…`) of former sign-ins: they are harmless, and the next login or
+          // Ignore a failure to remove the note files (`next.…`) of other sign-ins: they are harmless, and the next login or
           // logout removes them.
           catchError(() => removeNotes(files, basename(taken.path)))
           if (before?.store !== 'keychain' || store === 'keychain') return
@@ -117,11 +118,11 @@ function removeNotes(files: ProfileFiles, skip?: string): void {
 
 export interface SignOutResult {
   readonly profile: string
-  /** Whether there was a session, even an unusable one. */
+  /** Whether there was a session, even an unusable one; in etcd, one that hadn't ended. */
   readonly wasSignedIn: boolean
   /** The session before the sign-out; undefined if there was none, or its file was unusable. */
   readonly session: Session | undefined
-  /** Why the keychain may still hold the secret; undefined if it was deleted, or none was expected. */
+  /** Why the keychain may still hold the secret; undefined if the secret was deleted, or was probably never in it. */
   readonly problem: CliError | undefined
 }
 
@@ -130,7 +131,8 @@ export interface SignOutResult {
  * the grant at the service.
  *
  * @returns with `problem` if the keychain item may be left
- * @throws CliError `session_busy`, exit 7; `cannot_write`, exit 1
+ * @throws CliError `session_busy`, exit 7, if another process holds the lock for too long; `cannot_write`, exit 1, if a file can't
+ *   be removed
  */
 export async function signOutLocally(
   io: Io,

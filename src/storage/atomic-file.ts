@@ -26,7 +26,7 @@ const NO_DIRECTORY_SYNC: readonly (string | undefined)[] = ['EINVAL', 'ENOTSUP',
 const MAX_RENAME_RETRIES = 20
 
 /**
- * File operations of a session. Tests replace them, to fail or to cut the power at any of them. Synchronous except `lock`,
+ * File operations. Tests replace those of a session, to fail or to cut the power at any of them. Synchronous except `lock`,
  * because the note file (`next.…`) is created between connection and first byte, where nothing can be awaited. An operation
  * throws the system's error unless its comment says otherwise.
  */
@@ -43,8 +43,8 @@ export const realDisk = {
   /** Overwrites a file from its beginning; longer content stays behind the text. */
   write(fd: number, text: string): void {
     const bytes = Buffer.from(text, 'utf8')
-    // Repeat until no bytes are left: at a size limit (`ulimit -f`) or on a full disk, the first write is short, and only
-    // the next one reports the error.
+    // Repeat until no bytes are left: at a size limit (`ulimit -f`) or on a full disk, the first write may be short, and
+    // only the next one reports the error.
     for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at, bytes.length - at, at)
   },
   sync: (fd: number): void => fsyncSync(fd),
@@ -66,6 +66,7 @@ export const realDisk = {
     }
   },
   remove: (path: string): void => unlinkSync(path),
+  /** Lists the names in a directory. @throws CliError `cannot_write`, exit 1, if it can't be read */
   names: listDirectory,
   /** Flushes a directory (not on Windows): otherwise a power loss may undo creating, renaming or removing a file. */
   syncDirectory(path: string): void {
@@ -141,7 +142,7 @@ export function writeFileDurably(path: string, text: string, disk: SessionDisk =
  * Removes a file, and tries to flush its directory, so that a power loss doesn't bring the file back.
  *
  * @returns whether there was a file
- * @throws CliError `cannot_write`, exit 1, if the file is still there
+ * @throws CliError `cannot_write`, exit 1, if the file can't be removed
  */
 export function removeFileDurably(path: string, disk: SessionDisk = realDisk): boolean {
   try {

@@ -19,8 +19,8 @@ export function readOwnFile(path: string, code: FileCode = 'cannot_read'): strin
   const refuse = (why: string, more = {}) => fileError(path, why, { code, ...more })
   let file: number | undefined
   try {
-    // Open with O_NONBLOCK: otherwise a named pipe at this path would block until somebody writes to it. The check below
-    // refuses the pipe.
+    // Open with O_NONBLOCK: otherwise a named pipe at this path would block until somebody writes to it. The pipe is then
+    // refused as not being a file.
     file = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0))
     const found = fstatSync(file)
     if (!found.isFile()) throw refuse('it is not a file')

@@ -8,8 +8,8 @@ export interface LockOptions<T> {
   /** Milliseconds to wait for another process to release the lock. */
   readonly timeoutMs: number
   /**
-   * Called after each failed attempt to lock. A result other than undefined ends the wait and becomes the result of
-   * `withLock`, without running the work.
+   * Called after each attempt that finds the lock held. A result other than undefined ends the wait and becomes the result
+   * of `withLock`, without running the work.
    */
   readonly meanwhile?: () => T | undefined
   /** Called once, after two seconds of waiting, to tell the user what the command waits for. */

@@ -5,8 +5,8 @@ import { CliError } from '../errors.ts'
 import { errnoCode, hintFor, IS_POSIX, reasonOf, rootOwnerHint } from './file-errors.ts'
 
 /**
- * Ensures that a directory exists, belongs to this user with mode 0700, whatever the umask, and isn't a link made by another
- * user than root. Creates missing parents with mode 0700, but leaves existing ones alone.
+ * Ensures that a directory exists and, except on Windows, belongs to this user with mode 0700, whatever the umask, and isn't a
+ * link made by a third user (neither this one nor root). Creates missing parents with mode 0700, but leaves existing ones alone.
  *
  * @param existing `leave` for a directory that the user may have named, such as a home directory or `/tmp`: if it exists, its
  *   mode stays, and root may own it

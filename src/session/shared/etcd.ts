@@ -27,8 +27,8 @@ const READ_LIMIT_MS = 12_000
 /** Maximum milliseconds for a request in the first round over the members; each later round allows that much more. */
 const FIRST_TRY_MS = 2000
 /**
- * Milliseconds to wait after the first round over the members, before jitter, since they may be electing a leader; the second
- * round waits twice as long, and so on.
+ * Milliseconds to wait after the first round over the members, before jitter, since they may be electing a leader. The wait
+ * after the second round is twice as long, and so on.
  */
 const PAUSE_MS = 100
 const LOGIN = '/v3/auth/authenticate'
@@ -45,7 +45,7 @@ const FINAL =
  * Creates a client for one key, over the JSON gateway of etcd 3 (https://etcd.io/docs/v3.5/dev-guide/api_grpc_gateway/). Reads
  * are linearizable. Each request goes to one member after another until a member answers or the time is up.
  *
- * @param limitMs milliseconds from now for all requests together
+ * @param limitMs milliseconds from now for all requests together; no limit by default
  */
 export function createEtcdClient(
   { http, clock, random, interrupts: { signal } }: Io,
@@ -58,8 +58,8 @@ export function createEtcdClient(
   let turn = 0
 
   /**
-   * Sends a request to one member after another until a member answers. Allows at least `FIRST_TRY_MS`, even if `limitMs` was
-   * used up while the process was suspended, but never more than the client's limit.
+   * Sends a request to one member after another until a member answers. Allows at least `FIRST_TRY_MS`, even if the request's
+   * `limitMs` was used up while the process was suspended, but never more than the client's limit.
    *
    * @throws CliError as `read`
    */
@@ -123,8 +123,7 @@ export function createEtcdClient(
       ...(tls && { tls }),
     })
     if (brokenBy instanceof TransportError) throw brokenBy
-    // Treat a body that isn't a JSON object, such as a proxy's error page, as empty: the error message then names the
-    // status.
+    // Treat a body that isn't a JSON object, such as a proxy's error page, as an object without fields.
     return { status, body: (parseJsonObject(text) ?? {}) as Json }
   }
 

@@ -66,7 +66,7 @@ interface SharedRenewal {
  * so only one process of all machines sends a token. The marker is written before the connection is made, since nothing can be
  * awaited between connection and first byte.
  *
- * @throws CliError as `renewLocalSession`; `unreachable`, exit 7, if etcd doesn't answer
+ * @throws CliError as `renewLocalSession` and `openSharedStore`; `unreachable`, exit 7, if etcd doesn't answer
  */
 export async function renewSharedSession(io: Io, options: RenewOptions): Promise<AccessToken> {
   const store = openSharedStore(io)
@@ -127,8 +127,8 @@ async function runSharedPass(pass: RenewalPass, renewal: SharedRenewal): Promise
   }
   if (sent.kind === 'unused') {
     await storeOutcome(store, own, { session, marker: former }, sent.reserved)
-    // The token may have been sent before, and the service may have accepted it then: the outcome stays unknown, although the
-    // service refused the token now.
+    // The token may have been sent before, and the service may have accepted it then: the outcome stays unknown, although this
+    // request didn't use the token.
     if (sent.reserved !== undefined && former !== null)
       throw unknownOutcomeError(store, own.marker, sent.error.message)
     return finishPassWithUnusedToken(sent)
@@ -189,9 +189,9 @@ type OwnMarker = NonNullable<Awaited<ReturnType<typeof addMarker>>>
  * Adds this process's marker to the value in etcd, by compare-and-swap.
  *
  * @returns the session with the marker; undefined if another process changed the value first
- * @throws CliError `unreachable`, exit 7 (in a retry `refresh_interrupted`, exit 4), if etcd doesn't answer: the marker may
- *   still be written, so an outcome file (`pending.…`) makes the next command of this machine remove it; `store_unavailable`,
- *   exit 4, if etcd refused the request
+ * @throws CliError `unreachable`, exit 7, if etcd doesn't answer; `store_unavailable`, exit 4, if etcd refused the request; for
+ *   either, `refresh_interrupted`, exit 4, in a retry of an interrupted renewal. The marker may still be written, so an outcome
+ *   file (`pending.…`) makes the next command of this machine remove it
  */
 async function addMarker(store: SharedStore, { session, marker: former, revision }: SharedSessionAtRevision) {
   const { clock, installation } = store.io
@@ -232,7 +232,7 @@ function reserveOutcomeFile({ files }: SharedStore, attempt: RenewalAttempt): Re
 
 /**
  * Writes an outcome into the outcome file (`pending.…`), then delivers it to etcd. If etcd doesn't confirm in time, the file
- * stays for the next command. Never throws for etcd or the disk.
+ * stays for the next command of this machine. Never throws for etcd or the disk.
  *
  * @param reserved the outcome file, if it is already reserved
  * @returns `stored`: the value in etcd, undefined if etcd didn't confirm or the key is gone; `failure`: the error if the

@@ -20,10 +20,10 @@ import { sealSession } from './value.ts'
 const WRITE_LIMIT_MS = 30_000
 
 /**
- * Tests etcd before the browser opens: it answers, this user may read, and an encryption key is set.
+ * Tests etcd before a login: it answers, its user may read the key, and an encryption key is set.
  *
- * @returns the functions that finish the sign-in; `complete` stores the session in etcd
- * @throws CliError `store_not_configured`, exit 3; `store_unavailable`, exit 4; `unreachable`, exit 7
+ * @returns the functions that finish the login; `complete` stores the session in etcd
+ * @throws CliError as `openSharedStore`, and as `read` of the etcd client
  */
 export async function prepareSharedSignIn(io: Io): Promise<PreparedSignIn> {
   const store = openSharedStore(io)
@@ -66,8 +66,9 @@ async function overwriteSession({ etcd, access }: SharedStore, session: Session)
 }
 
 /**
- * Signs every machine out, by replacing the session in etcd with one without tokens. Keeps the key: without it, an outcome file
- * (`pending.…`) with new tokens would be kept instead of dropped.
+ * Signs every machine out, by replacing the session in etcd with one without tokens; another machine notices when its cached
+ * access token expires. Keeps the etcd key: without it, an outcome file (`pending.…`) with new tokens would be kept instead of
+ * dropped.
  *
  * @throws CliError as `openSharedStore`; as `SharedStore.read` and `swap`, after removing this machine's cached session
  */

@@ -15,14 +15,14 @@ export interface SharedSessionAtRevision extends SharedSession {
 
 /** Maximum milliseconds for each compare-and-swap that delivers the outcome in an outcome file (`pending.…`) to etcd. */
 const PENDING_DELIVERY_LIMIT_MS = 15_000
-/** Maximum milliseconds for all requests to etcd where the cached session may do instead. */
+/** Maximum milliseconds for all requests to etcd of a command that can use the cached session if etcd doesn't answer. */
 export const BEST_EFFORT_ETCD_TIMEOUT_MS = 2000
 
 /**
  * Returns access to the current profile's session in etcd, and to the files that this machine keeps of it. Sends no request.
  *
  * @param limitMs milliseconds for all requests to etcd together; by default, only each request is limited
- * @throws CliError `store_not_configured`, exit 3
+ * @throws CliError as `readEtcdSetup`
  */
 export function openSharedStore(io: Io, limitMs?: number) {
   const access = readEtcdSetup(io)
@@ -119,7 +119,7 @@ async function readOutcome({ access, files }: SharedStore, path: string): Promis
  *
  * @param was the value that the first compare-and-swap expects
  * @param limitMs milliseconds for each compare-and-swap
- * @returns the value in etcd; undefined if the key doesn't exist, so that the tokens must be kept on this machine
+ * @returns the value in etcd; undefined if the key doesn't exist, so that the outcome must be kept on this machine
  * @throws CliError as `SharedStore.swap`
  */
 export async function deliverRenewalOutcome(
@@ -151,7 +151,7 @@ function isObsolete({ id, generation }: RenewalAttempt, { session }: SharedSessi
 }
 
 /**
- * Returns the error for a refresh token whose outcome is unknown. If the sender stopped responding, it may hold the new token,
+ * Returns the error for a refresh request with unknown outcome. If the sender stopped responding, it may hold the new token,
  * so the hint names it, unless this machine has the attempt's outcome file (`pending.…`) and so is the sender. Host names
  * aren't compared for this, since two machines may have the same one.
  */

@@ -35,9 +35,9 @@ const KEY_BYTES = 32
 const FORMAT = 1
 
 /**
- * Reads the settings of the `etcd` store: members, the profile's key, credentials, and the encryption key (`sealing`).
+ * Reads the settings of the `etcd` store: members, the profile's etcd key, credentials, and the encryption key (`sealing`).
  *
- * @throws CliError `store_not_configured`, exit 3
+ * @throws CliError `store_not_configured`, exit 3, if the members or the encryption key are missing, or a file can't be used
  */
 export function readEtcdSetup(io: Io) {
   const { environment, settings } = io
@@ -81,7 +81,7 @@ function sealingKey(io: Io): Uint8Array {
  * Reads a file that a setting or variable names; undefined without a path.
  *
  * @param access `private` refuses a file that other users can read or change (not on Windows)
- * @throws CliError `store_not_configured`, exit 3
+ * @throws CliError `store_not_configured`, exit 3, if the file can't be read or is refused
  */
 function readFile(name: string, path: string | undefined, access?: 'private'): string | undefined {
   if (path === undefined) return undefined
@@ -113,8 +113,8 @@ export async function sealSession(value: SharedSession, { key, sealing }: EtcdSe
 /**
  * Decrypts a value that `sealSession` encrypted.
  *
- * @throws CliError `store_unavailable`, exit 4, if the encryption key differs, or the ciphertext was changed or copied from
- *   another key
+ * @throws CliError `store_unavailable`, exit 4, if the encryption key differs, or the ciphertext was changed, copied from another
+ *   etcd key or written in another format
  */
 export async function unsealSession(sealed: string, { key, sealing }: EtcdSetup): Promise<SharedSession> {
   try {
