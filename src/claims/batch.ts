@@ -42,7 +42,10 @@ export interface DomainResult {
 
 /** Effects and limits for the work on one domain; all but `releaseSlot` are shared by all domains of the run. */
 export interface BatchContext {
-  /** `Io` without warnings and progress. Its requests obey the service's rate limit, and the run's deadline and interrupts. */
+  /**
+   * `Io` without notices, warnings, progress and prompts. Its requests are paced by the service's rate limit, and end as
+   * `limitToDeadline` says.
+   */
   readonly io: Io
   /** Returns the client that all domains share. @throws CliError exit 3 without a usable base URL */
   readonly client: () => ServiceClient
@@ -54,7 +57,10 @@ export interface BatchContext {
   readonly warn: Io['warn']
   /** Writes lines to stderr at once, even with `--quiet`, instead of in the summary. */
   readonly say: (...lines: readonly string[]) => Promise<void>
-  /** Prints the report's first finding and its fix as an example, once per finding code and run; nothing with `--quiet`. */
+  /**
+   * Prints the report's first finding and its fix as an example, once per finding code and run; not with `--quiet`, nor in JSON
+   * formats.
+   */
   readonly reportWait: (report: CheckReport) => Promise<void>
 }
 
@@ -74,7 +80,10 @@ export interface BatchCommand {
   readonly emptyItem?: (domain: string) => object
   /** Time limit of the complete run, for all domains together. Default: none. */
   readonly deadline?: Deadline
-  /** Does the command's work for one domain. An error becomes the domain's row; an interrupt stops the run. */
+  /**
+   * Does the command's work for one domain. An error becomes the domain's row; an interrupt, or an error with exit 3 or 4, stops
+   * the run.
+   */
   readonly perform: (input: DomainInput, run: BatchContext) => Promise<DomainResult>
 }
 
@@ -85,7 +94,7 @@ export interface BatchCommand {
  * URL.
  *
  * @throws CliError `domains_failed` with the most severe exit code, if a domain failed or a line of the list can't be used; exit
- *   2, as `readDomainList`; the error that stops all domains; `InterruptedError`
+ *   2, as `readInputs`; the error that stops all domains; `InterruptedError`
  */
 export async function processDomains(
   domains: readonly string[],
@@ -125,10 +134,10 @@ export async function processDomains(
 }
 
 /**
- * Collects the domains from the command line, the list or, with `--all`, the ledger, without duplicates, and counts the list's
- * unusable lines.
+ * Collects the domains from the command line and the list, or with `--all` from the ledger, without duplicates, and counts the
+ * list's unusable lines.
  *
- * @throws CliError exit 2 for an invalid domain, or as `readDomainList`
+ * @throws CliError exit 2 for an invalid domain, for a domain together with `--all`, or as `readDomainList`
  */
 async function readInputs(args: readonly string[], { from, all }: BatchOptions, takesIds: boolean, io: Io) {
   if (all && args.length > 0) throw usageError("a domain and --all can't be used together")
@@ -149,7 +158,7 @@ async function readInputs(args: readonly string[], { from, all }: BatchOptions, 
  * Creates the part of `BatchContext` that all domains share, except for `say` and `reportWait`.
  *
  * @param signal aborts on an interrupt, or when an error of one domain stops all
- * @returns also `requireTime`, which throws after the deadline or the abort, when no more work may begin
+ * @returns also `requireTime`, which throws after the deadline or the abort; called before work begins
  */
 function createShared(jobs: number, work: BatchCommand, signal: AbortSignal, io: Io) {
   const { clock, interrupts, settings } = io
@@ -192,9 +201,9 @@ function labelOf({ code, exit }: CliError): string {
 }
 
 /**
- * Returns a transport whose requests end two seconds after the deadline at the latest. The refresh of an access token and the
- * creation of a claim (the only request with a body) keep their own timeout. When one domain's error stops the run, GET requests
- * are canceled, but a request that changes something is only canceled by an interrupt, since its result would be lost.
+ * Returns a transport whose requests end two seconds after the deadline at the latest. Only the refresh of an access token and the
+ * creation of a claim (the only request with a body) keep their own timeout. When one domain's error stops the run, GET
+ * requests are canceled, but a request that changes something is canceled only by an interrupt, since its result would be lost.
  */
 function limitToDeadline({ http, interrupts }: Io, deadline: Deadline): HttpTransport {
   return {
@@ -211,11 +220,11 @@ function limitToDeadline({ http, interrupts }: Io, deadline: Deadline): HttpTran
   }
 }
 
-/** Why one or more domains failed, for the summary: a DNS finding or an error. */
+/** A DNS finding or an error of one or more domains, for the summary. */
 interface Cause {
   /**
-   * Code of the error, or of the finding with the DNS hosting company if known: "CODE at COMPANY". Domains with the same title are
-   * counted together.
+   * Code of the error or of the finding; after a finding's code, the DNS hosting company if known ("CODE at COMPANY"). Domains with
+   * the same title are counted together.
    */
   readonly title: string
   /** Message and fix of the first domain, as an example. */
@@ -225,8 +234,8 @@ interface Cause {
 }
 
 /**
- * Returns why a domain failed: for exit 8, the first DNS finding if there is one, else the error. Without an error, returns the
- * first finding, such as a warning about a record that is ready; undefined without error and finding.
+ * Returns what the summary says about a domain: for an error with exit 8, the first DNS finding if there is one, else the error.
+ * Without an error, returns the first finding, such as a warning about a record that is ready; undefined without error and finding.
  */
 function causeOf({ error, report }: DomainResult): Cause | undefined {
   const isDns = error === undefined || error.exit === Exit.notYet
@@ -315,7 +324,7 @@ function formatCause({ title, message, fix, domains }: Cause): string[] {
 }
 
 /**
- * Works on several claims, for `claims verify` and `claims watch`. Skips claims that were completed when last seen.
+ * Works on several claims, for `claims verify` and `claims watch`. Sends no request for a claim that was completed when last seen.
  *
  * @param begin starts the work on one claim
  */
@@ -337,7 +346,7 @@ export function processClaims(
 
 /**
  * Returns the result for a ledger entry whose claim was completed when last seen, else undefined. Such a claim needs no more work,
- * so the row tells only when the claim was last seen (`seen_at`).
+ * so the row shows the ledger's copy and the time of the last response (`seen_at`).
  */
 export function resultIfCompleted(entry: LedgerEntry | undefined, now: number): DomainResult | undefined {
   if (entry === undefined || judgeClaim(entry.claim, now).phase !== 'completed') return undefined
@@ -345,7 +354,8 @@ export function resultIfCompleted(entry: LedgerEntry | undefined, now: number): 
 }
 
 /**
- * Runs the work on one of several claims to its end. Prints DNS findings, and warnings about a replaced claim or ignored options.
+ * Runs the work on one of several claims to its end. Prints DNS findings (`reportWait`), and warnings about a replaced claim or
+ * ignored options.
  * Lets the work on the next domain begin (`releaseSlot`) at the first event `waiting` or `status`.
  */
 export async function drainClaimEvents(

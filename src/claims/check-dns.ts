@@ -102,7 +102,10 @@ function applyClaim(checked: DomainCheckResult, claim: DomainClaim, now: number)
   return { report: { ...own, ...over, verdict: 'ready', ready: true, remark } }
 }
 
-/** Checks once, or with `wait` until the record is ready, the claim no longer needs the record, or the deadline has passed. */
+/**
+ * Checks once, or with `wait` and an expected value until the record is ready, the claim no longer needs the record, or the
+ * deadline has passed.
+ */
 async function checkRecord(
   wanted: ExpectedRecord,
   of: WatchedClaim | undefined,
@@ -134,7 +137,7 @@ async function checkRecord(
 const printsFindings = ({ settings }: Io): boolean =>
   isHumanView(settings) || ['markdown', 'html'].includes(settings.format)
 
-/** Notice for a check without an expected value, which ends with exit 0 whatever DNS has. */
+/** Notice for a check for which neither the user nor a known claim gave a value: it ends with exit 0 whatever DNS has. */
 const NO_VALUE_NOTICE =
   'no claim is known here, so no value was looked for: give it with --value, or as domain,value in a list'
 

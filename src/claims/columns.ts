@@ -48,8 +48,8 @@ export const CLAIM_COLUMNS: readonly Column[] = [
 ]
 
 /**
- * Fields that `claims list` shows only in TSV. A terminal needs its width for the column `meaning`, and the next command needs only
- * the domain's name.
+ * Fields that tables show for a single claim, but not in `claims list`: there, the terminal needs its width for the column
+ * `meaning`, and the next command needs only the domain's name.
  */
 const TSV_FIELDS = ['domain_id', 'region', 'created_at', 'id', 'record.name', 'record.value']
 

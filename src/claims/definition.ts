@@ -1,9 +1,9 @@
-/** Constants and types for the definitions of commands, in a module of their own so that help doesn't load the implementation. */
+/** Parts of the definitions of commands, in a module of their own so that help doesn't load the implementation. */
 
 import type { OptionDefinition, OptionValues } from '../settings/option.ts'
 import { parseInteger } from '../settings/parse-value.ts'
 
-/** Event names of `claim --format jsonl`, with their descriptions for the documentation. */
+/** Meanings of the events of `claim --format jsonl`, for the documentation. */
 export const CLAIM_EVENT_MEANINGS = {
   created: 'the claim exists, with `earlier` if an open one may have ended in favor of it',
   record: 'the TXT record to add to DNS',
@@ -18,10 +18,10 @@ export const CLAIM_EVENT_MEANINGS = {
 
 const { dns, verification, status, waiting, warning, done } = CLAIM_EVENT_MEANINGS
 
-/** Event names of `claims watch --format jsonl`, with their descriptions. */
+/** Meanings of the events of `claims watch --format jsonl`. */
 export const WATCH_EVENT_MEANINGS = { status, waiting, warning, done } as const
 
-/** Event names of `claims verify --format jsonl`, with their descriptions. */
+/** Meanings of the events of `claims verify --format jsonl`. */
 export const VERIFY_EVENT_MEANINGS = {
   ...{ dns, verification, ...WATCH_EVENT_MEANINGS },
   // `claims verify` checks DNS only once, so its `waiting` events are about the service alone.
@@ -32,7 +32,7 @@ export const VERIFY_EVENT_MEANINGS = {
 export const DEFAULT_JOBS = 16
 const MAX_JOBS = 500
 
-/** Options of the commands that take several domains. */
+/** Options of the commands that take several domains; `claims create` has no `--all`. */
 export const BATCH_OPTIONS = [
   {
     flags: '--from <file>',

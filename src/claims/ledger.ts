@@ -16,9 +16,9 @@ import type { Io } from '../terminal/io.ts'
 import { judgeClaim } from './lifecycle.ts'
 
 /**
- * The ledger: the claims that this machine has received from the service, which has no operation that lists claims. Each claim is
- * one file that is replaced atomically, so processes need no lock. Claims are found by paths, so finding one by its domain or id
- * costs the same in a ledger of any size:
+ * The ledger of a profile: claims that this machine has received from the service, which has no operation that lists claims. Each
+ * claim is one file below `claims/<profile>` in the state directory, and is replaced atomically, so processes need no lock. Claims
+ * are found by paths, so finding one by its domain or id costs the same in a ledger of any size:
  *
  * - `names/<first two characters>/<domain>/<hash(service, id)>.json` holds a claim of the domain.
  * - `ids/<hash(id)>/<domain>` is an empty file: a claim with this id belongs to the domain. The pointer is created before the
@@ -27,19 +27,19 @@ import { judgeClaim } from './lifecycle.ts'
  */
 
 const FORMAT = 1
-/** Maximum number of completion candidates for which the statuses are read: each takes a file read, which slows completion down. */
+/** Maximum number of completion candidates for which the statuses are read: each takes file reads, which slow completion down. */
 const MAX_STATUSES = 100
-/** Maximum number of names that completion reads from one directory; reading 3000 takes about 5 ms. */
+/** Maximum number of names that completion reads from one directory, so that it stays fast in a large ledger. */
 const MAX_NAMES = 3000
 
-/** Called for each damaged or unreadable ledger file, which is skipped and left unchanged. */
+/** Callback for each damaged or unreadable ledger file; the file is skipped and left unchanged. */
 type OnDamaged = (error: CliError) => Promise<void>
-/** A ledger, by its state directory and profile. The base URL, if set, selects the claims of one service. */
+/** A ledger, by its state directory and profile. The base URL in `settings`, if set, selects the claims of one service. */
 type Ledger = Pick<Context, 'directories'> & { readonly settings: Pick<Settings, 'chosen' | 'profile'> }
 
 /** A claim in the ledger, from the last response about the claim. */
 export interface LedgerEntry {
-  /** Base URL of the claim's service, since two services may use the same claim id. */
+  /** Base URL of the service that has the claim; stored because two services may use the same `domain_id`. */
   readonly issuer: string
   /** Time of the last response about the claim, in ISO 8601. */
   readonly seen_at: string
@@ -73,7 +73,11 @@ export async function saveClaim(claim: DomainClaim, io: Io): Promise<void> {
   }
 }
 
-/** Removes a claim from the ledger. No error if the file is gone already. @throws CliError `cannot_write`, exit 1 */
+/**
+ * Removes a claim from the ledger. No error if the file is gone already.
+ *
+ * @throws CliError `cannot_write`, exit 1, if the file can't be removed
+ */
 export async function forgetClaim(entry: LedgerEntry, ledger: Ledger): Promise<void> {
   const path = pathOf(entry, ledger)
   const failure = catchError(() => rmSync(path, { force: true }))
@@ -82,11 +86,7 @@ export async function forgetClaim(entry: LedgerEntry, ledger: Ledger): Promise<v
   catchError(() => rmdirSync(dirname(path)))
 }
 
-/**
- * Reads the claims of a domain, the newest first: of the service in use, or of every service if no base URL is set.
- *
- * @param name in its ASCII form
- */
+/** Reads the claims of a domain, the newest first: of the service in use, or of every service if no base URL is set. */
 export function findClaimsByName(name: string, ledger: Ledger, onDamaged?: OnDamaged) {
   return read([nameKey(name)], ledger, onDamaged)
 }
@@ -109,7 +109,7 @@ export function readAllClaims(ledger: Ledger, onDamaged?: OnDamaged): Promise<Le
   return read(keysIn(ledger), ledger, onDamaged)
 }
 
-/** Describes the ledger in use as the rest of a sentence, such as "in profile default at https://api.example". */
+/** Returns where the ledger in use is, as the rest of a sentence, such as "in profile default at https://api.example". */
 export const describeLedgerPlace = ({ settings }: Pick<Ledger, 'settings'>): string =>
   formatLedgerPlace(settings.profile.value, baseUrlOf(settings))
 
@@ -117,7 +117,8 @@ const formatLedgerPlace = (profile: string, issuer?: string): string =>
   `in profile ${profile}${issuer === undefined ? '' : ` at ${issuer}`}`
 
 /**
- * Searches the ledgers of all profiles and services, except the ledger in use, so that a hint can tell where a claim is.
+ * Searches the ledgers of all profiles and services, except that of the profile and base URL in use, so that a hint can tell where
+ * a claim is.
  *
  * @param find returns the matching claims in one profile, at any service
  * @returns the ledgers with a match, sorted and each described as by `describeLedgerPlace`
@@ -138,7 +139,10 @@ export async function findOtherLedgers(
   return [...found].sort()
 }
 
-/** Lists the domains whose newest claim is open; of the claims without a name, the newest is listed by its `domain_id`. */
+/**
+ * Lists the domains whose newest claim is open. Claims without a name count as those of one domain, which is listed by the
+ * `domain_id` of the newest.
+ */
 export async function listOpenDomains(ledger: Ledger & Pick<Context, 'clock'>): Promise<string[]> {
   const open: string[] = []
   for (const key of keysIn(ledger)) {
@@ -151,7 +155,8 @@ export async function listOpenDomains(ledger: Ledger & Pick<Context, 'clock'>): 
 
 /**
  * Lists domains that start with a prefix, for completion: pairs of a name and the status of its newest claim. So that completion
- * stays fast, reads at most 3000 names of a directory, and leaves all statuses empty if more than 100 domains are listed.
+ * stays fast, reads at most 3000 names of each directory, and no claims if more than 100 names match: then the statuses are empty,
+ * and the list also has domains with claims only at other services.
  *
  * @param most maximum number of domains to return
  */
@@ -172,7 +177,11 @@ export async function listKnownDomains(
   return found
 }
 
-/** Reads the claims of several domains, the newest first, by the names of their directories. */
+/**
+ * Reads the claims of several domains, the newest first, by the names of their directories.
+ *
+ * @throws CliError `cannot_read`, exit 1, if a directory can't be read
+ */
 async function read(keys: Iterable<string>, ledger: Ledger, onDamaged?: OnDamaged): Promise<LedgerEntry[]> {
   const issuer = baseUrlOf(ledger.settings)
   const entries: LedgerEntry[] = []
@@ -189,14 +198,13 @@ async function read(keys: Iterable<string>, ledger: Ledger, onDamaged?: OnDamage
     }
   }
   const seenAt = ({ seen_at }: LedgerEntry) => Date.parse(seen_at)
-  // The service may omit `created_at`, so fall back to the time of the last response, which at least is no earlier than the
-  // creation.
+  // The service may omit `created_at`, so fall back to the time of the last response.
   const at = (entry: LedgerEntry) => parseTimestamp(entry.claim.created_at) ?? seenAt(entry)
   return entries.sort((one, other) => at(other) - at(one) || seenAt(other) - seenAt(one))
 }
 
 /**
- * Yields, sorted, the names of the domains' directories that start with `prefix`.
+ * Yields the names of the domains' directories that start with `prefix`, sorted by their first two characters, then by name.
  *
  * @param most maximum number of names to read per shard (the domains with the same first two characters), before the filter
  */
@@ -209,7 +217,7 @@ function* keysIn(ledger: Ledger, prefix = '', most?: number): Generator<string, 
       .sort()
 }
 
-/** Validates the JSON of a ledger file. @throws Error if the format version is unknown or a field is missing */
+/** Validates the JSON of a ledger file. @throws Error if the format version is unknown, or a field is missing or malformed */
 function parseEntry(value: unknown): LedgerEntry {
   const entry = value as Partial<LedgerEntry> & { readonly format?: unknown }
   requireFileFormat(entry?.format, FORMAT)
@@ -219,7 +227,11 @@ function parseEntry(value: unknown): LedgerEntry {
   return { issuer, seen_at, claim }
 }
 
-/** Reads the names in a directory; none if there is no such directory. @throws CliError `cannot_read` */
+/**
+ * Reads the names in a directory, at most `most`; none if the path doesn't exist or is a file.
+ *
+ * @throws CliError `cannot_read`, exit 1, if the directory can't be read
+ */
 function namesBelow(directory: string, most = Number.POSITIVE_INFINITY): string[] {
   const names: string[] = []
   let opened: Dir | undefined
@@ -258,7 +270,7 @@ function nameKey(name: string): string {
 /**
  * Returns the base URL of the service in use, by which the ledger distinguishes services; undefined if none is set.
  *
- * @throws CliError exit 2 if malformed
+ * @throws CliError exit 2 if it is malformed
  */
 export const baseUrlOf = (settings: Pick<Settings, 'chosen'>): string | undefined =>
   parseSetting('base_url', settings)

@@ -28,9 +28,9 @@ export interface ClaimState {
   readonly phase: ClaimPhase
   /** Whether the claim may still complete. */
   readonly isOpen: boolean
-  /** Whether the service may still query the TXT record. */
+  /** Whether the claim waits for the service to find the TXT record. */
   readonly needsRecord: boolean
-  /** Description for the user, without a final period, such as "the claim was canceled". */
+  /** Description of the state for the user, without a final period, such as "the claim was canceled". */
   readonly text: string
   /** The error of a blocked or unsuccessfully ended claim, exit 9; undefined in all other phases. */
   readonly error: CliError | undefined
@@ -78,8 +78,8 @@ export const domainArg = ({ name }: DomainClaim): string => (/^\w[\w.-]*$/.test(
 
 /**
  * Derives a claim's state. The service documents only the status `pending`, so this function also knows the statuses of similar
- * services. An unknown status counts as in progress, unless the claim has a failure or block reason. A claim that is neither
- * verified nor ended counts as expired 30 seconds after `expires_at`, whatever its status.
+ * services. An unknown status counts as in progress, unless the claim has a failure or block reason. 30 seconds after `expires_at`,
+ * a claim counts as expired, unless its status says that it is verified or has ended.
  *
  * @param now milliseconds since 1970
  */

@@ -19,8 +19,8 @@ export interface DomainInput {
 }
 
 /**
- * Column headings, in lower case without blanks. If a list has several columns with domains, the one whose heading comes first here
- * is used.
+ * Headings of a list's column with the domains, in lower case without blanks. If a list has several such columns, the one whose
+ * heading comes first here is used.
  */
 const DOMAIN_HEADINGS: readonly string[] = ['domain', 'domainname', 'name']
 const VALUE_HEADINGS: readonly string[] = ['value', 'txtvalue', 'record.value']
@@ -39,19 +39,25 @@ const MAX_NAMED_LINES = 10
 /** Maximum bytes of a list: enough for a hundred thousand domains with long values. */
 const MAX_SIZE_BYTES = 32 * 1024 * 1024
 
-/** Returns the ASCII form of a domain name, or a UUID unchanged if the command takes ids. @throws CliError exit 2 */
+/**
+ * Returns the ASCII form of a domain name, or a UUID unchanged if the command takes ids.
+ *
+ * @throws CliError exit 2 for any other text
+ */
 export function parseDomainOrId(text: string, takesIds: boolean): string {
   return takesIds && isUuid(text) ? text : parseDomain(text)
 }
 
 /**
  * Reads a list of domains: `domain[,value]` lines, or CSV with a header row, of which the columns domain, value and region are used
- * and others ignored with one warning. Reads to the end before any work begins, so that an unusable list changes nothing. A domain
- * can be listed several times if its lines agree. Unusable lines are skipped; the first ten are named on stderr (`FILE:LINE: why`).
+ * and others ignored with one warning. Reads the complete list before it returns, so that an unusable list changes nothing. A
+ * domain can be listed several times if its lines agree. Unusable lines are skipped; the first ten are named on stderr
+ * (`FILE:LINE: why`).
  *
  * @param from a path, or `-` for standard input
  * @returns the domains, and the number of unusable lines
- * @throws CliError exit 2 for a file that can't be read or isn't a list; the reason of the interrupt signal
+ * @throws CliError exit 2 for a file that can't be read or isn't a list, and for `-` at a terminal; the reason of the interrupt
+ *   signal
  */
 export async function readDomainList(from: string, takesIds: boolean, io: Io) {
   if (from === '-' && io.stdin.isTTY)
@@ -125,7 +131,7 @@ async function readText(from: string, { stdin, interrupts }: Io): Promise<string
  * TSV.
  *
  * @returns the trimmed cells of each row, and the number of the row's first line in the file
- * @throws CliError exit 2 if a quoted cell isn't closed
+ * @throws CliError exit 2 if a quoted cell isn't closed, or has line breaks and a stray quotation mark
  */
 async function parseRows(text: string, name: string) {
   const { CsvError, parse } = await import('csv-parse/sync')

@@ -23,11 +23,11 @@ import {
 import { domainArg, formatDomain, judgeClaim } from './lifecycle.ts'
 import { parseRecord } from './record.ts'
 
-/** A claim to work on, by its `domain_id`; with its name and its ledger entry where these are at hand. */
+/** A claim to work on, by its `domain_id`; with its domain and its ledger entry if they are known. */
 export interface ClaimTarget {
   /**
-   * Id of the placeholder domain that the service created with the claim (`domain_id`). Paths of claim operations contain it, not
-   * the claim's `id`.
+   * The claim's `domain_id`: the id of the domain that the service created with the claim. Paths of claim operations contain it,
+   * not the claim's `id`.
    */
   readonly domainId: string
   /**
@@ -55,9 +55,10 @@ export async function findClaim(argument: string | undefined, io: Io): Promise<C
 }
 
 /**
- * Returns the error for a domain without a claim in the ledger in use. If other ledgers on this machine have a claim of the domain,
+ * Returns the error for a claim that the ledger in use doesn't have. If other ledgers on this machine have a claim of the domain,
  * the error's hint names them.
  *
+ * @param domain the claim's domain, or its `domain_id` if the user gave that
  * @param hint used if no other ledger has a claim of the domain
  */
 export async function unknownClaimError(domain: string, hint: string, io: Io): Promise<CliError> {
@@ -67,7 +68,11 @@ export async function unknownClaimError(domain: string, hint: string, io: Io): P
   })
 }
 
-/** Finds a claim as `findClaim`, or returns the ASCII form of a domain without a claim in the ledger. @throws CliError exit 2 */
+/**
+ * Finds a claim as `findClaim`, or returns the ASCII form of a domain without a claim in the ledger.
+ *
+ * @throws CliError exit 2, as `findClaim`
+ */
 export async function findClaimOrDomain(
   argument: string | undefined,
   io: Io,
@@ -192,7 +197,7 @@ export async function requestClaim(request: ClaimRequest, { client, io }: Servic
 
 /**
  * Sends a verification request, and saves the claim in the ledger. The service may refuse because verification is already running
- * or finished, so after a refusal, get the claim: if its status has changed, return the claim instead of failing.
+ * or finished, so after a refusal, gets the claim, and returns it if its status has changed.
  *
  * @param before the claim as last seen
  * @throws CliError the refusal, if the status is the same as before or can't be read; exit 5 if the service no longer has the

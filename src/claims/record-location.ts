@@ -27,7 +27,7 @@ export async function findRecordLocation(name: string, io: Io): Promise<RecordLo
   return { zone, host: toRelativeName(checked.ascii, zone), dnsHost: dnsProviderOf(nameservers) }
 }
 
-/** Tells the user what to enter as "host" at the DNS provider, and in which zone; general instructions without a location. */
+/** Returns what the user enters as "host" at the DNS provider, and in which zone; general instructions without a location. */
 export function formatHost(location: RecordLocation | undefined): string {
   if (location === undefined) return 'the name without your zone, @ for the zone itself'
   return `${location.host}   (in the zone ${location.zone}${location.dnsHost ? `, hosted by ${location.dnsHost}` : ''})`

@@ -12,18 +12,18 @@ import { domainArg } from './lifecycle.ts'
 export interface TxtRecord {
   readonly name: string
   readonly value: string
-  /** Seconds; undefined if the service sent no usable number, for example `Auto`. */
+  /** TTL in seconds; undefined if the service sent no usable number, for example `Auto`. */
   readonly ttl: number | undefined
 }
 
-/** TTL of the record in zone files and for `--publish`, if neither the service nor DNS provides one. */
+/** TTL of a record for which the service sent none: in zone files, and for `--publish` if the name has no TXT values yet. */
 export const DEFAULT_TTL_SECONDS = 300
 /** Maximum TTL (RFC 2181 section 8). */
 const MAX_TTL_SECONDS = 2 ** 31 - 1
 /**
  * Labels whose TXT records certificate authorities, mail servers and other services trust. A malicious service could name such a
- * record in a claim, and the user would publish it (https://www.iana.org/assignments/dns-parameters, Underscored and Globally
- * Scoped DNS Node Names).
+ * record in a claim, and the user would publish it. See also https://www.iana.org/assignments/dns-parameters, Underscored and
+ * Globally Scoped DNS Node Names.
  */
 const RESERVED_LABELS = new Set([
   '_acme-challenge',
@@ -40,7 +40,8 @@ const RESERVED_LABELS = new Set([
   '_validation-persist',
 ])
 /**
- * Matches a record name: labels of letters, digits, underscores and hyphens, separated by dots. A label can't begin with a hyphen.
+ * Matches a record name: labels of letters, combining marks, digits, underscores and hyphens, separated by dots. A label can't
+ * begin with a hyphen or a mark.
  */
 const RECORD_NAME = /^[\p{L}\p{Nd}_][\p{L}\p{M}\p{Nd}_-]*(\.[\p{L}\p{Nd}_][\p{L}\p{M}\p{Nd}_-]*)*\.?$/u
 
@@ -59,8 +60,8 @@ export function parseRecord(claim: DomainClaim, domain = toAsciiName(claim.name 
       hint: `to fetch it again: mailclaim claims get${domainArg(claim)}`,
     })
   }
-  // Zone files and shell commands get the name unquoted, so it must not have special characters, such as a leading hyphen, which
-  // begins an option. `sanitizeLine` finds invisible letters, such as U+3164, which `RECORD_NAME` allows.
+  // Zone files get the name unquoted, and a user's shell command may. So it must not have special characters, such as a leading
+  // hyphen, which begins an option. `sanitizeLine` finds invisible letters, such as U+3164, which `RECORD_NAME` allows.
   if (!RECORD_NAME.test(name) || sanitizeLine(name) !== name)
     throw invalidResponseError(`${JSON.stringify(name.slice(0, 300))} is not a valid record name`)
   const shown = clip(name, 300)

@@ -18,7 +18,7 @@ export interface CheckOptions extends Pick<CheckRequest, 'publicResolvers' | 'ca
   readonly deadline: Deadline
   /**
    * For `claims check`: whether to repeat the check until the record is ready or the claim no longer needs it. For `claims verify`,
-   * which checks once: whether to follow the claim after the verification request. Unused by `claim`.
+   * which checks once: whether to follow the claim after the verification request. Other commands don't set it.
    */
   readonly wait?: boolean
   /** In a run over several domains, lets the work on the next domain begin; called when this domain starts to wait. */
@@ -41,7 +41,7 @@ export function checkDnsOnce(wanted: ExpectedRecord, options: CheckOptions, io: 
 /** A claim whose record is checked in DNS. */
 export interface WatchedClaim {
   readonly claim: DomainClaim
-  /** Gets the claim again; undefined, or the copy in the ledger, if the service can't be asked. */
+  /** Gets the claim again; undefined, or the copy in the ledger, if the request fails. */
   readonly read: () => Promise<DomainClaim | undefined>
 }
 
@@ -104,7 +104,8 @@ function dnsStateOf({ verdict, findings, nameservers }: CheckReport): string {
 
 /**
  * Creates a function that prints why the record isn't ready and the fix below, whenever the reason changes. In between, shows that
- * the wait continues: with a progress line on a terminal, elsewhere with a line a minute.
+ * the wait continues: with a progress line on a terminal, elsewhere with a line a minute. Prints nothing with `--quiet`,
+ * nor in JSON formats.
  */
 export function createWaitReporter(io: Io) {
   let printed: string | undefined

@@ -27,7 +27,7 @@ import { type CheckOptions, checkDnsOnce, isWorthVerifying, toTimeoutError, watc
 export interface ClaimEvent {
   readonly event: keyof typeof CLAIM_EVENT_MEANINGS
   readonly claim: DomainClaim
-  /** Message for the user, printed after the claim's domain; of a warning, without the domain. */
+  /** Message for the user. A warning's stands alone; any other is worded to follow the claim's domain. */
   readonly text: string
   /** The last DNS check; present in the `waiting` events of a wait for DNS. */
   readonly report?: CheckReport | undefined
@@ -35,7 +35,7 @@ export interface ClaimEvent {
   readonly nextInMs?: number | undefined
   /** The problem that a warning reports, or the reason why the claim isn't completed. */
   readonly error?: CliError | undefined
-  /** Action that the user may have to take before the claim can continue. */
+  /** Action that the user may have to take, in one line. */
   readonly hint?: string | undefined
   /** The open claim that the service may have superseded when the new claim was created. */
   readonly earlier?: DomainClaim
@@ -76,29 +76,29 @@ export interface ClaimOptions extends CheckOptions {
   readonly publish?: PublishFunction | undefined
 }
 
-/** Milliseconds between polls of a claim: growing from `first` to `max`. */
+/** Milliseconds between polls of a claim, and between attempts of a verification request: growing from `first` to `max`. */
 const WATCH_DELAYS = { first: 2000, max: 30_000 } as const
 /**
- * Milliseconds between polls after a verification request. The first three are short, because most verifications take 1 or 2
- * seconds.
+ * Milliseconds between polls of a claim when `followClaim` begins with a response, such as that to a verification request. The
+ * first three are short, because a verification usually ends within seconds.
  */
 const VERIFYING_DELAYS = { first: 1000, steady: 3, max: 30_000 } as const
 /**
- * Maximum milliseconds to wait for lagging name servers while other servers of the zone have the record; with a short `--timeout`,
- * half of the remaining time.
+ * Maximum milliseconds to wait for lagging name servers while other servers of the zone have the record, but at most half of the
+ * time until the deadline.
  */
 const MAX_LAG_MS = 10 * 60 * 1000
 /** Maximum characters of a TXT value in a message. */
 const MAX_VALUE_LENGTH = 255
 
 /**
- * Runs a claim from start to finish: creates or resumes the claim, publishes the record, waits for DNS, requests verification, and
- * follows the claim until it is completed, blocked or ended. Each step can be repeated, so a run that was interrupted at any point
- * continues when the command runs again. A superseded claim isn't restarted: the new claim would end the newer one, which may
- * belong to another team.
+ * Runs a claim from start to finish: creates or resumes the claim, publishes the record (with `publish`), waits for DNS (with
+ * `check`), requests verification, and follows the claim as `followClaim` does. Each step can be repeated, so a run that was
+ * interrupted at any point continues when the command runs again. A superseded claim isn't restarted: the new claim would end the
+ * newer one, which may belong to another team.
  *
- * @throws CliError `claim_unknown`, exit 5, with `resumeOnly` and no claim in the ledger; the errors of requests; as
- *   `parseRecord`
+ * @throws CliError `claim_unknown`, exit 5, with `resumeOnly` and no claim in the ledger; `unexpected_answer`, exit 7, for a new
+ *   claim without a `domain_id`; the errors of requests; as `parseRecord`
  */
 export async function* runClaim(request: ClaimRequest, setup: Omit<ClaimTask, 'target'>): ClaimEvents {
   const { options, io } = setup
@@ -125,8 +125,8 @@ export async function* runClaim(request: ClaimRequest, setup: Omit<ClaimTask, 't
 const needsRecord = (claim: DomainClaim, { clock }: Io): boolean => judgeClaim(claim, clock.now()).needsRecord
 
 /**
- * Resumes the newest claim of the domain in the ledger. Unless `resumeOnly`, starts a new claim if there is none, if the claim has
- * expired, was canceled, failed or is gone from the service, or if it is open in another region than requested.
+ * Resumes the newest claim of the domain in the ledger. Unless `resumeOnly`, starts a new claim if the ledger has none, if the
+ * claim is gone from the service or in the phase `expired` or `ended`, or if it is open in another region than requested.
  *
  * @throws CliError as `runClaim`
  */
@@ -162,8 +162,8 @@ async function* createOrResume(
 }
 
 /**
- * Requests a new claim. Yields `created`, and warns if the service may have superseded an open claim, or responded with a
- * claim that existed already and ignored options.
+ * Requests a new claim. Yields `created`, and a warning if the service may have superseded an open claim, or if it responded with
+ * an existing claim on which options of the request have no effect.
  */
 export async function* startClaim(request: ClaimRequest, access: ServiceAccess): ClaimOpening {
   const { io } = access
@@ -206,7 +206,8 @@ export function describeIgnoredOptions({ name: _, ...options }: ClaimRequest, { 
  * Waits until DNS has the record, the claim no longer needs the record, or the deadline passes. Also stops if a verification
  * request may succeed anyway: with verdict `unknown`, or as `isWorthVerifying` says.
  *
- * @returns `claim` as last seen; `report` too if the record wasn't ready; `error` too if the deadline passed
+ * @returns `claim` as last seen; if the claim needs a record that isn't ready, also `report`, and after the deadline `error`
+ * @throws CliError an error of a request for the claim, unless the service refused it (exit 6) or was unavailable (exit 7)
  */
 async function* waitForDns(begun: DomainClaim, task: ClaimTask): ClaimEvents {
   const { options, io } = task
@@ -282,8 +283,8 @@ async function* verifyAndFollow(task: ClaimTask, { claim, report }: ClaimResult)
 /**
  * Polls a claim until it is completed, blocked (unless `throughBlocked`) or ended, or the deadline passes.
  *
- * @param first the claim as just received: the response to the verification request, or a claim that needs none; undefined to begin
- *   with a poll
+ * @param first the claim as just received: the response to the verification request, or a claim for which none is sent; undefined
+ *   to begin with a poll
  */
 export async function* followClaim(task: ClaimTask, first?: DomainClaim): ClaimEvents {
   const { options, io } = task
@@ -327,7 +328,7 @@ export async function* followClaim(task: ClaimTask, first?: DomainClaim): ClaimE
   }
 }
 
-/** Returns code, name and hint for the error when the deadline passes before the claim has ended. */
+/** Returns code, domain and hint of the error for a deadline that passes before the claim has ended. */
 const inFlightError = (claim: DomainClaim, hint: string) =>
   ({ code: 'claim_in_flight', what: formatDomain(claim), hint }) as const
 
@@ -338,7 +339,7 @@ const verifyHint = (claim: DomainClaim): string =>
 /**
  * Checks DNS once (with `check`), sends the verification request, and with `wait` follows the claim. Sends no request if the record
  * must be fixed first (verdict `fix`), or if the service has accepted the claim or the claim has ended. With verdict `wait` or
- * `unknown`, the service may see the record, so only warns.
+ * `unknown`, sends the request after a warning, since the service may see the record.
  */
 export async function* checkAndVerify(task: ClaimTask): ClaimEvents {
   const { target, options, io } = task

@@ -11,8 +11,8 @@ import { findRecordLocation, formatHost } from './record-location.ts'
 import type { ClaimEvent, ClaimEvents } from './workflow.ts'
 
 /**
- * Writes a claim to stdout. With `--format table`, leaves out the record of a claim that isn't open and, with a warning, an invalid
- * record; adds the host to enter at the DNS provider, for which the zone is looked up in DNS.
+ * Writes a claim to stdout. In a table without `--fields`, leaves out the record of a claim that isn't open and, with a warning, an
+ * invalid record; adds the host to enter at the DNS provider, for which the zone is looked up in DNS.
  */
 export async function writeClaim(claim: DomainClaim, io: Io): Promise<void> {
   const { format, fields } = io.settings
@@ -46,8 +46,8 @@ export interface ClaimPresenter {
 }
 
 /**
- * Runs the work on a claim to its end, and prints each event; then the claim, unless the events have shown it; then the next steps
- * of a newly completed claim.
+ * Runs the work on a claim to its end, and prints each event. Then prints the claim (not in `jsonl`, and with `showsClaim` not in a
+ * table after an error); then the next steps of a newly completed claim.
  *
  * @param before the claim in the ledger before the work, if any
  * @returns the claim as last seen

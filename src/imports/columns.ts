@@ -30,7 +30,7 @@ export const IMPORT_LIST_COLUMNS: readonly Column[] = IMPORT_COLUMNS.map((column
   REQUIRED_FIELDS.includes(column.field) ? column : { ...column, optional: true },
 )
 
-/** Events of `imports watch --format jsonl` with their meanings, for the documentation. */
+/** Meanings of the events of `imports watch --format jsonl`, for the documentation. */
 export const IMPORT_EVENT_MEANINGS = {
   status: 'the status of the import, at the start and when it changes',
   waiting: 'the counts have changed, or a minute has passed',

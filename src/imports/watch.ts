@@ -9,7 +9,7 @@ import { clip } from '../terminal/sanitize.ts'
 import type { Deadline } from '../timeout.ts'
 import { IMPORT_COLUMNS } from './columns.ts'
 
-/** Milliseconds between polls: the first delay, and the maximum, which is shorter than for claims because imports change faster. */
+/** Milliseconds between polls: the first delay, and the maximum; shorter than for claims, because imports change faster. */
 const DELAYS = { first: 1000, max: 10_000 } as const
 /** Maximum characters of a status in a message, so that an odd response can't flood the terminal. */
 const MAX_STATUS_LENGTH = 80
