@@ -77,7 +77,7 @@ export interface Environment {
 
 export interface Input {
   readonly isTTY: boolean
-  /** Source of answers to prompts, and of secrets and lists read from a pipe. */
+  /** Source of answers to prompts, pasted redirects, and secrets and lists read from a pipe. */
   readonly stream: Readable
 }
 
@@ -124,7 +124,7 @@ export interface HttpRequest {
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string
-  /** Milliseconds for the complete exchange, response body included; with `beforeSend`, the time starts over at the call. */
+  /** Milliseconds for the complete exchange, response body included; with `beforeSend`, the time starts over after that call. */
   readonly timeoutMs: number
   readonly signal?: AbortSignal
   /**
@@ -134,8 +134,8 @@ export interface HttpRequest {
   readonly freshConnection?: true
   /**
    * Called at most once, when the connection is established (TLS and a proxy's tunnel included) and before the first byte of the
-   * request is written. An error thrown here ends the exchange with nothing sent: a `TransportError` with `sent: 'no'` and
-   * that error as its `cause`. Afterward `timeoutMs` starts over.
+   * request is written. If it throws, the request isn't sent, and the exchange fails with a `TransportError` that has `sent: 'no'`
+   * and the thrown error as `cause`. After the call, `timeoutMs` starts over.
    */
   readonly beforeSend?: () => void
   readonly tls?: ClientCertificate
@@ -163,7 +163,10 @@ export interface HttpResponse {
 }
 
 export interface HttpTransport {
-  /** Performs one HTTP exchange, without redirects and retries. Rejects with a `TransportError` only. */
+  /**
+   * Performs one HTTP exchange, without following redirects. Rejects with a `TransportError`. Only `createPacingTransport` retries,
+   * and rejects with the signal's reason during a pause.
+   */
   send(request: HttpRequest): Promise<HttpResponse>
   /** Aborts exchanges in progress and closes all connections, so that the process can exit. */
   close(): Promise<void>
@@ -224,14 +227,14 @@ export interface DnsNetwork {
   udp(exchange: DnsExchange): Promise<Uint8Array>
   /** Sends one query over a new TCP connection (RFC 7766), which is closed afterward. */
   tcp(exchange: DnsExchange): Promise<Uint8Array>
-  /** Recursive resolvers from this machine's configuration; empty if none is usable. */
+  /** Returns the recursive resolvers of this machine's configuration; an empty array if none is usable. */
   systemResolvers(): Promise<readonly DnsServerAddress[]>
 }
 
 /**
- * Error of a DNS exchange that got no accepted response. `timeout`: silence, or an abort; `unreachable`: a closed port or another
- * network error; `not_checked`: nothing was sent (no IPv6, a firewall on this machine, query or time limit reached), so the
- * server's state is unknown.
+ * Error of a DNS exchange that got no accepted response. `timeout`: silence, or an abort; `unreachable`: a closed port, another
+ * network error, or a wrong message over TCP; `not_checked`: nothing was sent (no IPv6, a firewall on this machine, query or time
+ * limit reached), so the server's state is unknown.
  */
 export class DnsTransportError extends Error {
   override readonly name = 'DnsTransportError'
@@ -243,13 +246,16 @@ export class DnsTransportError extends Error {
   }
 }
 
-/** A command of the user to run in a shell, such as the `--publish` command that adds the DNS record. */
+/** A command to run in a shell, such as the user's `--publish` command, which adds the DNS record. */
 export interface ShellCommand {
   readonly command: string
   readonly variables: Readonly<Record<string, string>>
   /** Time limit in milliseconds, after which the command and its child processes are killed. */
   readonly timeoutMs: number
-  /** Receives each line of output unsanitized, without its line break. Reading that stream pauses until the promise resolves. */
+  /**
+   * Receives each line of stdout and stderr (a very long line in pieces), unsanitized and without its line break. Reading from the
+   * line's stream pauses until the promise resolves.
+   */
   readonly onLine: (line: string) => Promise<void>
   readonly signal?: AbortSignal
 }

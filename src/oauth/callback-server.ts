@@ -19,7 +19,7 @@ interface CallbackServerOptions {
   readonly state: string
   /**
    * Called with the parameters of each redirect that has the right state, until one is accepted. The browser that brought the
-   * accepted redirect waits until `respond` is called with a page for it.
+   * accepted redirect waits until `respond` is called with a page.
    *
    * @returns why the redirect is refused; undefined if it is accepted
    */

@@ -16,8 +16,8 @@ const METADATA_TIMEOUT_MS = 5000
  * receive refresh tokens.
  *
  * @param issuer `--issuer`; undefined if the service is its own authorization server
- * @throws CliError `unreachable` or `timeout`, exit 7, if no connection can be made; `redirected`, exit 7, if the metadata and the
- *   token endpoint both redirect; the interrupt's reason
+ * @throws CliError `unreachable` or `timeout`, exit 7, if no connection can be made; `redirected`, exit 7, if the metadata and
+ *   `{base}/oauth/token` both redirect; the interrupt's reason
  */
 export async function discoverAuthorizationServer(
   base: URL,
@@ -45,8 +45,8 @@ export async function discoverAuthorizationServer(
             signal: io.interrupts.signal,
           })
         const answer = await get(new URL(url))
-        // A redirect of the metadata request alone is harmless. But if the token endpoint redirects too, the base URL is wrong and
-        // the code exchange would fail, so fail before the user signs in.
+        // A redirect of the metadata request alone is harmless. But if `{base}/oauth/token` redirects too, the base URL is probably
+        // wrong. So fail before the user signs in, instead of at the code exchange.
         if (isRedirect(answer)) {
           const token = await get(appendPath(base, '/oauth/token'))
           if (isRedirect(token)) throw redirectError(token, 'GET /oauth/token', [])

@@ -21,7 +21,7 @@ export const OAUTH_ERROR_HINTS = {
 /**
  * Creates the exception for an OAuth error of the authorization or token endpoint, or for a missing refresh token.
  *
- * @param error the `error` parameter, such as `invalid_grant`; `no_refresh_token` for a token response without one
+ * @param error the `error` parameter, such as `invalid_grant`; `no_refresh_token` for a token response without a refresh token
  * @param serviceMessage the service's message with the `error` parameter, or the parameter alone; empty for `no_refresh_token`
  * @param status HTTP status of the token endpoint's error response; otherwise undefined
  */

@@ -54,7 +54,7 @@ export interface AccessToken {
   readonly scope: string | null
   /**
    * Expiry in milliseconds since 1970 by this machine's clock. If the clock is set back later, the service may refuse the token
-   * (401) before this time, after which it's renewed.
+   * (401) before this time.
    */
   readonly expiresAt: number
   readonly lifetimeSeconds: number
@@ -86,8 +86,8 @@ export type RefreshOutcome =
    */
   | { readonly kind: 'unused'; readonly error: CliError; readonly isTransient: boolean }
   /**
-   * The service may have rotated the refresh token, so the old one must not be sent again: reuse could revoke the grant. `why`
-   * describes the response or the error.
+   * The service may have rotated the refresh token. So the old refresh token must not be sent again unless the user asks for it
+   * (`--retry-interrupted`): reuse could revoke the grant. `why` describes the response or the error.
    */
   | { readonly kind: 'unknown'; readonly why: string }
 
@@ -99,8 +99,8 @@ const DEFAULT_LIFETIME_SECONDS = 300
 /** Maximum `expires_in` in seconds; a larger one is reduced to it, because the expiry might exceed the range of `Date`. */
 const MAX_LIFETIME_SECONDS = 366 * 24 * 3600
 /**
- * Minimum time limit of a token request in milliseconds. A code or refresh token works only once, so a short `--http-timeout` must
- * not abort the request that sends it.
+ * Minimum time limit of a token request in milliseconds. A code or refresh token may work only once, so a short `--http-timeout`
+ * must not abort the request that sends it.
  */
 const MIN_TIMEOUT_MS = 30_000
 
@@ -203,9 +203,10 @@ interface FoundTokens {
 /**
  * Parses a token response; if the connection broke, the part of the body that arrived.
  *
- * `retryAfterMs` is set only if the response shows that the service itself refused the request for now: a complete 429 or 503 with
- * `Retry-After`. Without that header, a proxy may have sent the status after the service processed the request. A 503 with a page
- * isn't proof either: a cache that loses its connection to the service sends an HTML page with its own `Retry-After`
+ * `retryAfterMs` is set only if the response shows that the request was refused for now, without being processed: a complete 429 or
+ * 503 with `Retry-After`. Without that header, a proxy may have sent the status after the service processed the request. A 503 with
+ * an HTML page (even an empty one), or with any other text than a JSON object, isn't proof either: a cache that loses its
+ * connection to the service sends an HTML page with its own `Retry-After`
  * (https://varnish-cache.org/docs/trunk/users-guide/vcl-built-in-subs.html, vcl_backend_error).
  *
  * @param secrets texts that messages leave out, even if the service quotes them
@@ -238,7 +239,7 @@ function parseTokenResponse(
     details,
     /** HTTP status, `details`, transport failure and `defect`, as far as present, as one line for messages. */
     summary: [said, brokenBy?.message, tokens.defect].filter(Boolean).join('; '),
-    /** Milliseconds of `Retry-After` if the service itself refused the request; otherwise undefined. */
+    /** Milliseconds of `Retry-After` if the response shows that the request was refused for now; otherwise undefined. */
     retryAfterMs:
       isRefusal && brokenBy === undefined ? parseRetryAfterMs(headers['retry-after'], now) : undefined,
   }
@@ -314,8 +315,8 @@ function nonEmptyText(value: unknown): string | undefined {
 }
 
 /**
- * Classifies the response to a refresh request. The refresh token counts as unused only if the response shows that the service
- * itself refused the request.
+ * Classifies the response to a refresh request. The refresh token counts as unused only if the response shows that the request was
+ * refused without being processed.
  */
 function classifyResponse(response: TokenResponse): RefreshOutcome {
   const { status, refreshToken, access, defect, error, details, summary, retryAfterMs } = response

@@ -23,19 +23,22 @@ export interface RequestOptions {
    */
   readonly signal?: AbortSignal
   /**
-   * Maximum number of attempts, not counting one that is refused with 401 before the credential is renewed; default: 4. Polling
-   * passes 1, at the latest after its first response, because the next poll is the retry.
+   * Maximum number of attempts, not counting one that is refused with 401 before the credential is renewed; default: 4. Callers
+   * pass 1 for a response that they can do without, and for polling (at the latest after its first response), where the next poll
+   * is the retry.
    */
   readonly maxAttempts?: number
   /**
-   * Maximum milliseconds for the request with its retries and pauses, if less than the client's own limit; usually from
+   * Maximum milliseconds for the request with its retries and delays, if less than the client's own limit; usually from
    * `stepTimeoutMs`. `Retry-After` doesn't extend this limit, but the time for renewing the credential isn't counted.
    */
   readonly timeoutMs?: number
 }
 
 export interface CredentialProvider {
-  /** Returns a valid credential for a request, which may take a renewal. @throws CliError exit 4 without one */
+  /**
+   * Returns the credential for a request; may renew it first. @throws CliError exit 4 without a credential; errors of the renewal
+   */
   credential(): Promise<Credential>
   /** Returns a new credential after the service refused the given one with 401; undefined if none can be had, as for an API key. */
   replaceRefused(credential: Credential): Promise<Credential | undefined>
@@ -64,9 +67,9 @@ const MIN_NOTICED_DELAY_MS = 3000
  *
  * A GET is retried after most network errors and after temporary statuses (`isTemporaryStatus`), with exponential backoff and
  * jitter; a POST only if nothing can have been sent, or after a 429 or 503 with `Retry-After`. By default, a request with its
- * retries takes at most 45 seconds (or `--http-timeout`, if longer) plus the time that `Retry-After` asks to wait. After two
- * seconds without a response, stderr names the host, unless `maxAttempts` is 1. After a 401, a new credential is requested once.
- * Redirects are not followed.
+ * retries takes at most 45 seconds (or `--http-timeout`, if longer) plus the time that `Retry-After` asks to wait and that a
+ * renewal of the credential takes. After two seconds without a response, stderr names the host, unless `maxAttempts` is 1. After a
+ * 401, a new credential is requested once per request. Redirects are not followed.
  *
  * @throws CliError exit 3 if the base URL is missing or unusable
  */

@@ -17,8 +17,9 @@ export interface ResourceState {
 }
 
 /**
- * Event of `followResource`: `status` (first or changed status), `waiting` (same status: with changed details, after a warning, or
- * as a reminder), `warning` (failed request) or `done` (final state).
+ * Event of `followResource`: `status` (first status, or a changed one that isn't final), `waiting` (same status, as a reminder,
+ * with changed details, after a warning, or in the first response with `known`), `warning` (failed request) or `done` (final
+ * state).
  */
 export interface FollowEvent<T> {
   readonly event: 'status' | 'waiting' | 'warning' | 'done'
@@ -49,15 +50,16 @@ const MAX_PAUSE_MS = 5 * 60_000
 const TIMER_TOLERANCE_MS = 1
 
 /**
- * Polls a resource until its state is final or the deadline passes. Yields changes, failed requests, and once a minute a reminder
- * while nothing changes. Delays grow and have jitter, so that many clients spread out; `Retry-After` is honored up to five minutes.
+ * Polls a resource until its state is final or the deadline passes. Yields each change and each new failure, and at most once a
+ * minute a reminder while nothing changes. Delays grow and have jitter, so that many clients spread out; `Retry-After` is honored
+ * up to five minutes.
  *
  * Without `known`, the first request has the client's usual retries, and its failure ends the watch. Any other request has one
  * attempt, and if it fails with exit 7, polling continues.
  *
  * @returns the resource as last received, with the error of its final state, or an error with exit 8 after the deadline
  * @throws CliError a failure with an exit other than 7; a response about another resource; any failure of the first request without
- *   `known`, or after 15 minutes without a response; the interrupt's reason
+ *   `known`, or after 15 minutes without a successful response; the interrupt's reason
  */
 export async function* followResource<T extends object>(
   { fetch, describe, delays, known, timeout, deadline }: FollowOptions<T>,
@@ -113,14 +115,14 @@ export async function* followResource<T extends object>(
   }
 }
 
-/** Milliseconds between reminders while nothing changes; without output, some CI systems end a job. */
+/** Minimum milliseconds between reminders while nothing changes; without output, some CI systems end a job. */
 const HEARTBEAT_MS = 60_000
 
 /**
- * Creates a throttle for the messages of a watch: a message with a new state passes at once, others once a minute.
+ * Creates a throttle for the messages of a watch: a message with a new state passes at once, others at most once a minute.
  *
  * @returns a function that takes the state and its message, and returns the message to show: as given if the state is new, with the
- *   elapsed time if the same state was last shown a minute ago or longer, otherwise undefined
+ *   time since the throttle was created if the same state was last shown a minute ago or longer, otherwise undefined
  */
 export function createMessageThrottle(clock: Pick<Context['clock'], 'monotonic'>) {
   const started = clock.monotonic()
@@ -136,7 +138,7 @@ export function createMessageThrottle(clock: Pick<Context['clock'], 'monotonic'>
 
 /**
  * Passes the events of a generator to `show`, waits for each, and returns the generator's return value. If an interrupt ends the
- * generator, adds the hint to run the same command again.
+ * generator or `show`, adds the hint to run the same command again.
  */
 export async function showEvents<Event, Result>(
   events: AsyncGenerator<Event, Result, void>,

@@ -91,7 +91,7 @@ async function requestPage<T>(
 export interface ListRange<T> extends Pick<PageQuery, 'after' | 'before'> {
   /** Maximum number of items from all pages together; undefined for no limit. */
   readonly limit?: number | undefined
-  /** Whether to yield an item; for what the service can't filter. `limit` counts the yielded items. */
+  /** Whether to yield an item; for conditions that the service can't filter by. `limit` counts the yielded items. */
   readonly filter?: ((item: T) => boolean) | undefined
 }
 
@@ -109,7 +109,8 @@ export interface ListPage<T> {
  * memory holds at most two pages.
  *
  * @param interrupt cancels the requests
- * @throws CliError `no_progress`, exit 7, if `has_more` is true but no new items come; errors of `fetchPage`
+ * @throws CliError `no_progress`, exit 7, if `has_more` is true, but the page's last item gives no new id to continue after; errors
+ *   of `fetchPage`
  */
 export async function* readListPages<T extends { readonly id?: string | null }>(
   fetchPage: PageFetcher<T>,
@@ -137,8 +138,8 @@ export async function* readListPages<T extends { readonly id?: string | null }>(
       const hasMore = isCut || envelope.has_more
       const isLast = left === 0 || !envelope.has_more || before !== undefined
       asked = isLast ? undefined : askForNext(envelope)
-      // The request may fail before the loop awaits it, and Node would end the process because of an unhandled rejection. So attach
-      // an empty handler; the `await` still throws the error.
+      // The request may fail before the loop awaits it. So attach an empty handler, which prevents an unhandled rejection; the
+      // `await` still throws the error.
       asked?.catch(() => {})
       yield { items, envelope, hasMore }
     }

@@ -2,7 +2,10 @@ import type { Context, HttpRequest, HttpTransport } from '../context.ts'
 import { writeStderrLines } from '../terminal/notices.ts'
 import { redact } from '../terminal/redact.ts'
 
-/** Names of the headers that `--verbose` shows. None carries a credential or a cookie; `location` is shown without its query. */
+/**
+ * Names of the headers that `--verbose` shows. None carries a credential or a cookie; `location` is shown without query and
+ * fragment.
+ */
 const SHOWN_HEADERS =
   /^(accept|content-length|content-type|date|location|(x-)?(request|correlation|trace)-?id|retry-after|server|traceparent|user-agent|via|(x-)?ratelimit(-\w+)?)$/
 
@@ -38,8 +41,8 @@ export function createLoggingTransport(context: Context): HttpTransport {
 }
 
 /**
- * Returns the secrets in a request (credential, refresh token, code, code verifier), to be redacted in texts from its response,
- * which may quote them.
+ * Returns the secrets in a request to the service (credential, refresh token, code, code verifier), to be redacted in texts from
+ * its response, which may quote them.
  */
 export function secretsOf({ headers, body }: HttpRequest): string[] {
   const { authorization = '' } = headers

@@ -119,9 +119,10 @@ export function describeJsonType(value: unknown): string {
 
 /**
  * Extracts name and message of the error in a response body. `details` is text for the user: the message with the name in
- * parentheses, or either alone; for a body other than JSON, an excerpt of its text or why it's unreadable; otherwise empty.
+ * parentheses, or either alone; without a JSON object, why the body is unreadable, or an excerpt unless the text begins like JSON;
+ * otherwise empty.
  *
- * @param body the response's JSON object; undefined for any other text
+ * @param body the response's JSON object, or the readable part of a truncated one; undefined for any other text
  * @param clean removes secrets from a text
  */
 export function parseErrorBody(
@@ -228,7 +229,10 @@ export function redirectError(response: HttpResponse, request: string, secrets: 
   return new CliError('redirected', what, { status, hint })
 }
 
-/** Returns the expiry of a JWT in milliseconds since 1970 (`exp`, RFC 7519 section 4.1.4); undefined without `exp`. */
+/**
+ * Returns the expiry of a JWT in milliseconds since 1970 (`exp`, RFC 7519 section 4.1.4); undefined for a text that isn't a JWT
+ * with `exp`.
+ */
 export function readJwtExpiryMs(text: string): number | undefined {
   const [, claims = '', signature] = text.split('.')
   const end = parseJsonObject(Buffer.from(claims, 'base64url').toString())?.['exp']
@@ -247,8 +251,8 @@ export const TRANSPORT_HINTS: Partial<Record<TransportError['kind'], string>> = 
 }
 
 /**
- * Creates the exception for a request without a response: `timeout` or `unreachable`, exit 7. If a POST may have been sent, the
- * hint warns that the service may have acted on it.
+ * Creates the exception for a request without a complete response: `timeout` or `unreachable`, exit 7. If a POST may have been
+ * sent, the hint warns that the service may have acted on it.
  */
 export function noResponseError(error: TransportError, url: URL, method: string): CliError {
   const isLost = method === 'POST' && error.sent === 'maybe'

@@ -75,10 +75,10 @@ class TunnelPool extends Pool {
 }
 
 /**
- * Whether requests to a host bypass the proxy.
+ * Whether NO_PROXY excludes the URL's host from the proxy.
  *
- * @param noProxy NO_PROXY, much as curl reads it: hosts (including their subdomains), addresses and networks (`10.0.0.0/8`), or
- *   `*`, separated by commas or spaces
+ * @param noProxy value of NO_PROXY, much as curl reads it: hosts (including their subdomains), addresses and networks
+ *   (`10.0.0.0/8`), or `*`, separated by commas or spaces
  */
 export function bypassesProxy({ hostname }: URL, noProxy: string): boolean {
   const host = hostname.replace(/[[\]]/g, '')

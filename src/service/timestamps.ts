@@ -5,8 +5,8 @@ const SHAPE =
   /^(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}(?::\d{2})?)(?:[.,](\d+))?)?\s?(?:Z|([+-]\d{2})(?::?(\d{2}))?)?$/i
 
 /**
- * Parses a timestamp of the service (`YYYY-MM-DD HH:MM:SS.ffffff+00` with any number of fraction digits) or an ISO 8601 timestamp.
- * Without an offset it is UTC. Digits beyond milliseconds are dropped.
+ * Parses a timestamp of the service (`YYYY-MM-DD HH:MM:SS.ffffff+00` with any number of fraction digits) or an ISO 8601 date or
+ * timestamp in extended format. Without an offset it is UTC. Digits beyond milliseconds are dropped.
  *
  * @returns milliseconds since 1970; undefined for anything else, including impossible dates
  */
@@ -20,7 +20,10 @@ export function parseTimestamp(value: unknown): number | undefined {
   return at + Number(fraction.slice(0, 3).padEnd(3, '0'))
 }
 
-/** Formats a timestamp of the service: on a terminal relative to now, otherwise in full; undefined if the value is no timestamp. */
+/**
+ * Formats a timestamp of the service: relative to now on a terminal (finite `width`), otherwise in full; undefined if the value is
+ * no timestamp.
+ */
 export function formatServiceTimestamp(value: unknown, { now, width }: RenderContext): string | undefined {
   const at = parseTimestamp(value)
   if (at === undefined) return undefined

@@ -37,7 +37,7 @@ export function createTransport(proxies: ProxySettings): HttpTransport {
     if (existing !== undefined) return existing
     const connect = { signal: closing.signal, timeout: CONNECT_TIMEOUT_MS, ...tls, allowH2: isBinary }
     const options = {
-      // Turn undici's own limits off (0), because `exchange` limits the complete request.
+      // Turn undici's limits for headers and body off (0), because `exchange` limits the complete request.
       headersTimeout: 0,
       bodyTimeout: 0,
       keepAliveTimeout: KEEP_ALIVE_MS,
@@ -64,9 +64,9 @@ export function createTransport(proxies: ProxySettings): HttpTransport {
 }
 
 /**
- * Lets the event loop read data that has already arrived. Called before a request, this removes kept-alive connections that the
+ * Lets the event loop read data that has already arrived. Before a request, undici thereby drops kept-alive connections that the
  * service has closed: many servers close a connection right after a response, and a POST that is sent on such a connection can't be
- * retried. It also lets undici release the previous response's connection.
+ * retried. It also releases the previous response's connection.
  */
 async function readPendingInput(): Promise<void> {
   // Wait three turns of the event loop: the first callback may run before the loop polls for input, and a closed connection is

@@ -97,7 +97,7 @@ export interface ListEnvelope<T> {
 export interface Credential {
   readonly kind: 'api_key' | 'access_token'
   readonly value: string
-  /** Name and source of the credential, for messages, such as "the API key in MAILCLAIM_API_KEY". */
+  /** Name of the credential for messages, usually with its source, such as "the API key in MAILCLAIM_API_KEY". */
   readonly description: string
   /** Expiry of an access token in milliseconds since 1970; undefined for an API key. */
   readonly expiresAt?: number
