@@ -4,7 +4,7 @@ import type { CheckReport, ReportContext } from './report.ts'
 import { type AnswerView, type FindingView, renderDifference, toReportView } from './view.ts'
 import type { RichText } from './words.ts'
 
-/** Maximum columns of the value found in a comparison with the expected one; with a longer value, the comparison is left out. */
+/** Maximum columns of a comparison of the expected value with the one found; a wider comparison is left out. */
 const MAX_COLUMNS = 300
 
 /**

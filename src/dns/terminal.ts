@@ -33,8 +33,8 @@ export function renderTerminalReport(report: CheckReport, layout: TerminalLayout
 }
 
 /**
- * Renders the name, then the expected value and the result; without an expected value, the TXT values or, if no server answered,
- * the result.
+ * Renders the name, then the expected value and the result. Without an expected value, renders the TXT values or, if no answer
+ * shows which data exists, the result.
  */
 function headline(view: ReportView, layout: TerminalLayout): string {
   const { name, zone, expected, title, provider, values } = view

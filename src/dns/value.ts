@@ -18,7 +18,7 @@ const FAULTS = [
 /** Fault of a TXT value; also the code of the finding that reports the fault. */
 export type ValueFault = (typeof FAULTS)[number]
 
-/** A fault of the TXT values at a name, and the value that has the fault. */
+/** A fault of the TXT values at a name, and the value that has the fault or, for `split_records`, the values. */
 export interface ValueExplanation {
   readonly fault: ValueFault
   /** The value, formatted for users; for `split_records`, the parts in the order in which they make the expected value. */
@@ -54,10 +54,10 @@ const stripInvisible = (text: string): string => text.replace(INVISIBLE, '')
 const stripQuotes = (text: string): string => stripInvisible(text).replace(QUOTES, '')
 
 /**
- * Returns the most specific fault of the values at a name, with the first value that has it. Undefined if no value resembles the
- * expected one.
+ * Returns the most specific fault of the values at a name, with the first value that has it. Undefined if no value has a fault:
+ * each is the expected one or unrelated.
  *
- * @param mayBeCut whether the expected value is a user's `--value`, which might have been truncated when copied
+ * @param mayBeCut whether a user typed the expected value, which might have been truncated when copied
  */
 export function explainMismatch(
   expected: string,
@@ -78,7 +78,7 @@ export function explainMismatch(
 /**
  * Returns the fault of one value. Small changes are tested before large ones, and the first that explains the value is returned.
  * Undefined for the expected value itself and for an unrelated value (SPF, another service's proof), and if the expected value is
- * empty.
+ * empty apart from quotation marks and invisible characters.
  *
  * @param mayBeCut as in `explainMismatch`
  */
@@ -91,8 +91,8 @@ export function findFault(expected: string, value: TxtValue, mayBeCut = false): 
   if (inner === wanted) return 'quoted'
   if (inner.toLowerCase() === wanted.toLowerCase()) return 'case_changed'
   if (mayBeCut && !/\s/.test(seen.trim()) && startsOrEndsWith(inner, wanted)) return 'given_value_cut'
-  // Character-strings of a record are joined without a separator, which hides where the value begins. So compare them with a
-  // space between as well.
+  // Character-strings of a record are joined without a separator, which hides where the expected value begins. So search the text
+  // with spaces between the character-strings as well.
   const apart = value.strings.map(decodeValue).join(' ')
   if ([seen, apart, inner].some((text) => containsValue(text, wanted))) return 'extra_text'
   const { prefix, token } = splitAtEquals(wanted)
@@ -107,7 +107,7 @@ export function findFault(expected: string, value: TxtValue, mayBeCut = false): 
 
 /**
  * Formats a value for users. Quotes several character-strings one by one if one of them is the expected value, apart from
- * quotation marks: joined text would hide where it begins.
+ * quotation marks and invisible characters: joined text would hide where the expected value begins.
  */
 function formatValue(expected: string, { bytes, strings }: TxtValue): string {
   const texts = strings.map(decodeValue)
@@ -125,7 +125,7 @@ function splitAtEquals(value: string): { prefix?: string | undefined; token?: st
   return parts === null ? {} : { prefix: parts[1], token: parts[2] }
 }
 
-/** Whether a text contains the complete value, but not merely as the start of a longer token. */
+/** Whether `text` contains the complete value `wanted`, and not merely as the start of a longer token. */
 function containsValue(text: string, wanted: string): boolean {
   const [, ...rests] = text.split(wanted)
   // Characters directly behind the value make its token longer, unless they are a domain name (`.example.com`) or start another

@@ -10,7 +10,7 @@ import { capitalizeText, type Evidence, FINDING_TEXTS, fillTemplate, type Verdic
 
 /** Symbol of each tone, for readers who can't tell colors apart. */
 export const TONE_SYMBOLS = { good: '✓', bad: '✗', warning: '!', faint: 'i' } as const
-/** Appearance of a result: good, bad, a warning, or neutral (`faint`). */
+/** Appearance of a result, finding or answer: good, bad, a warning, or neutral (`faint`). */
 export type Tone = keyof typeof TONE_SYMBOLS
 
 const VERDICTS: Readonly<Record<Verdict, readonly [result: string, tone: Tone]>> = {

@@ -11,9 +11,9 @@ export type Severity = 'error' | 'warning'
  * its facts is null or undefined.
  */
 interface Templates {
-  /** Description of the problem, in one line that starts in lower case and ends without a full stop. */
+  /** Description of the problem, in one line that starts in lowercase and ends without a full stop. */
   readonly message: string
-  /** Instruction for the user, in one line that starts in lower case and ends without a full stop. */
+  /** Instruction for the user, in one line that starts in lowercase and ends without a full stop. */
   readonly fix: string
 }
 type Table = Readonly<Record<string, Templates>>
@@ -253,8 +253,8 @@ export type Evidence = Readonly<Record<string, Fact>>
 export interface FormattedFact {
   readonly value: string
   /**
-   * Whether plain text has quotation marks around the fact: so with TXT values in messages, where spaces at the ends must be
-   * visible. Values in fixes have none, so that they can be copied.
+   * Whether `toPlainText` puts quotation marks around the fact: true for most TXT values in messages, where spaces at the ends must
+   * be visible. Values in fixes have none, so that they can be copied.
    */
   readonly isQuoted?: boolean
 }
@@ -262,7 +262,8 @@ export interface FormattedFact {
 export type RichText = readonly (string | FormattedFact)[]
 
 /**
- * Default maximum of `shorten` in characters. Verification values have fewer than a hundred, but a hostile server can send 64 KB.
+ * Default of `shorten` for the maximum number of characters. Verification values usually have fewer than a hundred, but a hostile
+ * server can send 64 KB.
  */
 const MAX_VALUE_LENGTH = 300
 /** Maximum number of items that a message lists of one fact; the evidence has all of them. */
@@ -273,7 +274,7 @@ const MAX_LONG_LISTED = 2
 /**
  * Fills facts into a template of the tables above.
  *
- * @throws Error for a placeholder outside of brackets without a fact, and for a reason or remedy that its table doesn't have
+ * @throws Error for a placeholder outside of brackets without a fact, and for a key that `REASONS` or `REMEDIES` doesn't have
  */
 export function fillTemplate(template: string, facts: Evidence): RichText {
   return template.split(/\[([^\]]*)\]/).flatMap((part, index) => {
@@ -346,7 +347,7 @@ export function shorten(text: string, length = MAX_VALUE_LENGTH): string {
 }
 
 /**
- * Matches a label in Latin letters only, or in East Asian, Thai or Devanagari letters only. Users hardly confuse these scripts.
+ * Matches a label whose letters are all Latin, or all East Asian, Thai or Devanagari. Users hardly confuse these scripts.
  */
 const PLAIN_LABEL =
   /^(?:[a-z\d\u00df-\u024f_*-]+|[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Hang}\p{sc=Thai}\p{sc=Deva}ー\d-]+)$/u

@@ -25,8 +25,8 @@ export function formatResolver(resolver: DnsServer): string {
 }
 
 /**
- * Returns the canonical spelling of an IPv6 address (RFC 5952), so that a server with two spellings is queried once. Any other text
- * is returned unchanged, and so is an address with a scope (`%eth0`).
+ * Returns an IPv6 address as URLs spell it, so that a server with two spellings is queried once. Any other text is returned
+ * unchanged, and so is an address with a scope (`%eth0`).
  */
 export function canonicalizeAddress(address: string): string {
   if (isIP(address) !== 6 || address.includes('%')) return address

@@ -58,16 +58,17 @@ const UDP_SIZE = 1232
 const FRAGMENTED_SIZE = 4096
 /**
  * Milliseconds to wait for a UDP response before HTTPS (`https`) or TCP (`tcp`) is tried as well; `tcp` is also the wait for TCP
- * before UDP is tried with a larger buffer. At most half of the remaining time.
+ * before UDP is tried with a larger buffer. No wait is longer than half of the remaining time, or than the first attempt.
  */
 const RETRY_AFTER_MS = { https: 500, tcp: 2000 }
-/** Rcodes with which a server rejects EDNS (RFC 6891 section 7). */
+/** Rcodes that are taken as a rejection of EDNS (RFC 6891 sections 6.1.3 and 7). */
 const REJECTS_EDNS: readonly string[] = ['FORMERR', 'NOTIMP', 'BADVERS']
 
 /**
  * Sends one question to one server: to a URL over HTTPS only, to an address over UDP with EDNS, with fallbacks. Without a
- * response: `https` and TCP. After truncation: TCP, then UDP with a larger buffer. After a rejection of EDNS: a query without
- * EDNS. Silence, refusals and malformed responses are results. Rejects with the abort reason of `effects.signal`.
+ * response: the server's `https`, if any, and TCP. After truncation: TCP, then UDP with a larger buffer. After a rejection of EDNS:
+ * a query without EDNS. Silence, refusals and malformed responses give a result too. Rejects with the abort reason if
+ * `effects.signal` is aborted.
  */
 export async function sendQuery(
   server: DnsServer,
@@ -79,7 +80,7 @@ export async function sendQuery(
   const { clock } = effects
   const start = clock.monotonic()
   const elapsed = () => Math.round(clock.monotonic() - start)
-  // Aborted at the end, to cancel the transports that are still waiting for a response.
+  // The controller is aborted at the end, to cancel the transports that are still waiting for a response.
   const controller = createChildController(effects.signal)
   const { signal } = controller
   const sending = { ...effects, signal }
@@ -213,8 +214,8 @@ export function limitQueries(dns: DnsTransports, max: number) {
 }
 
 /**
- * Returns the first result that `isPreferred` accepts, as soon as it arrives. If there is none, waits for all tasks and returns
- * the result of the first task that has one; undefined if no task has any.
+ * Returns the first result that `isPreferred` accepts, as soon as it arrives. If there is none, waits for all tasks, and returns
+ * the result of the first task of the list that has one; undefined if no task has any.
  */
 export async function awaitPreferred<T>(
   tasks: readonly Promise<T | undefined>[],

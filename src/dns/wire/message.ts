@@ -31,8 +31,8 @@ interface Base {
 }
 
 /**
- * A resource record of a type that the check reads; other types are dropped. Names are lowercase, without the trailing dot; the
- * root is `.`.
+ * A resource record of a type that the check reads; other types are dropped. Owner names and targets are in lowercase, without the
+ * trailing dot; the root is `.`.
  */
 export type ResourceRecord =
   | (Base & { readonly type: 'TXT'; readonly strings: readonly Uint8Array[] })
@@ -51,12 +51,12 @@ export type RecordOf<T extends ResourceRecord['type']> = Extract<ResourceRecord,
 
 /** A decoded DNS response (RFC 1035 section 4.1): flags and records. */
 export interface DnsMessage {
-  /** Name of the rcode at IANA, such as `NXDOMAIN`; `BADVERS` for every extended rcode. */
+  /** Name of the rcode in uppercase, such as `NXDOMAIN`; `BADVERS` for every extended rcode. */
   readonly rcode: string
   readonly aa: boolean
   readonly tc: boolean
   readonly ra: boolean
-  /** Text of the extended DNS error (RFC 8914); null without text. */
+  /** Extended DNS error (RFC 8914): its name, for the errors 5 to 10 about DNSSEC, and the server's text; null without either. */
   readonly explanation: string | null
   readonly answers: readonly ResourceRecord[]
   readonly authority: readonly ResourceRecord[]
@@ -69,7 +69,7 @@ const EXTENDED_ERROR = 15
 const OPT = { type: 'OPT', name: '.', extendedRcode: 0, ednsVersion: 0 } as const
 
 /**
- * Encodes a query. The name must have passed `checkName` or come from a decoded message: it isn't validated here.
+ * Encodes a query. The name isn't validated here: it must be the result of `checkName`, or one that `canQuery` accepts.
  *
  * @param udpSize EDNS buffer size in bytes; undefined for a query without EDNS
  */
@@ -90,8 +90,8 @@ export function encodeQuery(
 }
 
 /**
- * Decodes the response to a query. Returns undefined for another id or question, for a query, and for malformed bytes. A truncated
- * response with unreadable records is returned without records, because its TC bit is enough to retry over TCP.
+ * Decodes the response to a query. Returns undefined for another id, question or opcode, for a query, and for malformed bytes. A
+ * truncated response that can't be read whole is returned without records, because its TC bit is enough to retry over TCP.
  */
 export function decodeResponse(wire: Uint8Array, id: number, question: DnsQuestion): DnsMessage | undefined {
   const whole = tryDecode(Buffer.from(wire))
@@ -179,7 +179,10 @@ function toRecord(record: packet.Answer): ResourceRecord | undefined {
   }
 }
 
-/** Returns a name in lowercase ASCII, since DNS names are case-insensitive in ASCII only (RFC 4343), without the trailing dot. */
+/**
+ * Returns a name without the trailing dot (`.` for the root), with its ASCII letters in lowercase: DNS names are case-insensitive in
+ * ASCII only (RFC 4343).
+ */
 function canonicalName(name: string): string {
   const lower = name.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
   return lower.replace(/\.$/, '') || '.'

@@ -49,7 +49,7 @@ export function parseSystemResolvers(servers: readonly string[], config: string)
 /** Codes of socket errors after which no packet has left this machine: no route, a firewall, no buffers or file descriptors. */
 const UNSENT = 'ENETUNREACH EADDRNOTAVAIL EAFNOSUPPORT ENOBUFS ENOMEM EMFILE ENFILE EPERM EACCES'.split(' ')
 
-/** Converts a socket error to a transport error, of the kind `not_checked` if no packet has left this machine. */
+/** Converts a socket error to a `DnsTransportError`, of the kind `not_checked` if no packet has left this machine. */
 function toDnsTransportError(error: NodeJS.ErrnoException, { address }: DnsServerAddress): DnsTransportError {
   const { code = '', message } = error
   // Some systems without an IPv6 gateway report EHOSTUNREACH instead of ENETUNREACH, so with IPv6 treat both as unsent.
