@@ -20,7 +20,7 @@ export interface ExpectedRecord {
   readonly name: string
   /** Expected TXT value; null to list the TXT values instead. */
   readonly expected: string | null
-  /** Whether the expected value might be cut off: a user typed it, and no known claim has it. Default: false. */
+  /** Whether the expected value might be cut off: a user typed it, and it isn't known from a claim. Default: false. */
   readonly mayBeCut?: boolean
 }
 
@@ -34,11 +34,14 @@ export interface CheckRequest extends ExpectedRecord {
   /** Whether to query the well-known public resolvers as well. Default: false. */
   readonly publicResolvers?: boolean | undefined
   /**
-   * Whether all TTLs that earlier checks of the same wait reported have passed, so that caching doesn't explain a resolver
-   * without the record anymore. Default: false.
+   * Whether the longest wait that earlier checks in a row reported for the finding `cached` has passed, so that caching doesn't
+   * explain a resolver without the record anymore. Default: false.
    */
   readonly isOverdue?: boolean
-  /** Deadline of the command. A check ends after 10 seconds at the latest, even if more time is left. */
+  /**
+   * Deadline of the command. A check takes at most 10 seconds (with the program's start and end) even if more time is left, and
+   * may take 2 seconds even if less time is left.
+   */
   readonly deadline?: Deadline
   /** Cache shared with the other checks of a run over many domains. Default: a new cache. */
   readonly cache?: CheckCache | undefined
@@ -70,7 +73,7 @@ export async function checkDns(request: CheckRequest, effects: DnsEffects): Prom
 }
 
 /**
- * Queries the servers of a check, and returns what they responded, without findings.
+ * Queries the servers of a check, and returns their responses, from which `diagnose` derives the findings.
  *
  * @param causes whether to look for the causes of a missing record as well: at resolvers, at other names, in DNSSEC. Default:
  *   true
@@ -115,7 +118,8 @@ export async function collectObservations(
     // answer have the record, or only resolvers can show it.
     const isTime = causes && (isVisible || needsResolvers(seen))
     const isOwnZone = interception === 'inside'
-    // In a network with its own zone of this name, resolvers on port 53 show only that zone. So query only resolvers over HTTPS.
+    // In a network with its own zone of this name, responses without HTTPS may be from that zone. So query resolvers only over
+    // HTTPS.
     const toTrust = resolvers.flatMap((one) => (!isOwnZone || one instanceof URL ? one : (one.https ?? [])))
     const zone = isVisible ? found?.zone : undefined
     const [seenBy, otherNames, dnssec] = await Promise.all([

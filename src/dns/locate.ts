@@ -115,7 +115,8 @@ async function askResolvers(
 
 /**
  * Follows referrals from the zone `start` down to the zone of `target`, or to a registry's denial. If the servers of a zone on
- * the path give no usable response, returns that zone or, if it is a registry's, undefined: the name's zone is then further down.
+ * the path give no usable response, returns that zone or, if it is a registry's, undefined: the name's zone is
+ * then one further down.
  */
 async function followReferrals(target: string, start: FoundZone, check: DnsCheck) {
   let at = start
@@ -142,7 +143,8 @@ type PathReply = NonNullable<Awaited<ReturnType<typeof askServers>>>
 /**
  * Queries up to four addresses of a zone's servers for the SOA record of `target`, and returns the first response with a referral
  * or authoritative data; undefined if there is none. At a registry, a referral from any server is preferred: a denial might be
- * older than the domain, and data without a referral might come from an interceptor of one address family.
+ * older than the domain, and data without a referral might come from an interceptor of one address family. Adds each server of a
+ * registry that responds to `at.registry`.
  */
 async function askServers(at: FoundZone, target: string, check: DnsCheck) {
   const { zone, registry } = at
@@ -186,9 +188,7 @@ async function findFinalZone(at: FoundZone, reply: PathReply, target: string, ch
   return extendPath(at, isUsable ? own : singleServerZone(zone, server), null)
 }
 
-/**
- * Returns a delegation to one known server, with its address as host name, for a zone without usable NS records.
- */
+/** Returns a delegation to one known server, with its address as host name, for a zone without usable NS records. */
 const singleServerZone = (zone: string, server: DnsServerAddress): Delegation => ({
   zone,
   hosts: new Map([[server.address, [server]]]),

@@ -7,20 +7,20 @@ import { deduplicateValues, haveSameValues, type TxtValue } from './wire/txt-ans
 export interface TxtLookup {
   /** Zone that holds the name; null if it wasn't found. */
   readonly zone: string | null
-  /** Host names of the zone's name servers; empty if the zone wasn't found. */
+  /** Host names of the zone's name servers in its delegation; empty if the zone wasn't found. */
   readonly nameservers: readonly string[]
   /** Complete TXT set at the name, with its TTL in seconds (null for an empty set); null if the set isn't known for certain. */
   readonly set: { readonly values: readonly TxtValue[]; readonly ttl: number | null } | null
   /** Why the set isn't known, for the end of an error message; null if it is known. */
   readonly reason: string | null
-  /** If the set isn't known: TXT values from single servers, possibly incomplete or outdated. Otherwise empty. */
+  /** If the set isn't known: TXT values from single servers, maybe incomplete, outdated, or a CNAME target's. Otherwise empty. */
   readonly partial: readonly TxtValue[]
 }
 
 /**
- * Looks up the complete TXT set of a name at the authoritative servers of its zone. The set is known if at least one server gave
- * a complete authoritative answer without a CNAME, and all such answers agree. Resolvers aren't queried for the set, because
- * their caches might be outdated.
+ * Looks up the complete TXT set of a name at the authoritative servers of its zone. The set is known if there are complete
+ * authoritative answers, all with this set and without a CNAME, and the zone isn't this network's own. Resolvers aren't queried
+ * for the set, because their caches might be outdated.
  *
  * @throws CliError `usage`, exit 2, if the name isn't a domain name; the abort reason of `effects.signal`
  */

@@ -11,7 +11,7 @@ import type { TxtValue } from './wire/txt-answer.ts'
  * - `mismatch`: TXT records without the expected value; any TXT records if no value is expected
  * - `absent`, `nxdomain`: no TXT record, or no such name
  * - `alias`: a name server's CNAME that doesn't lead to the expected value; any CNAME if no value is expected
- * - `refused`, `servfail`: an error. `refused` also: any other unusable response of a server that has the zone's SOA record
+ * - `refused`, `servfail`: an error with this rcode. `refused` also: any other unusable response if the server has the zone's SOA
  * - `lame`: an unusable response, such as a referral, of a server without the zone's SOA record; from a resolver, any other error
  * - `timeout`, `unreachable`: no complete response, or (`timeout`) none about a CNAME's target; proves nothing about the record
  * - `not_checked`: no query was sent (for example, no route, or the limit of queries reached), or the resolver doesn't resolve
@@ -39,7 +39,7 @@ export interface TxtObservation {
   readonly values: readonly TxtValue[]
   /** TTL in seconds of the TXT set or of the first CNAME; null without either. From a resolver's cache: the time left. */
   readonly ttl: number | null
-  /** Negative TTL in seconds (RFC 2308 section 5); null if there are TXT records, or no SOA record in the response. */
+  /** Negative TTL of the response in seconds (RFC 2308 section 5); null if it has TXT records, or no SOA record. */
   readonly negativeTtl: number | null
   /** Target of the CNAME at the name; null without a CNAME, or with TXT records beside it. */
   readonly alias: string | null
@@ -113,7 +113,7 @@ export interface CandidateName {
 export interface CnameChain {
   /** Targets in the order of the chain; at least one. */
   readonly targets: readonly string[]
-  /** Whether it is known which TXT records the chain leads to, even if to none. False, for example, if its servers are silent. */
+  /** Whether it is known to which TXT records, or to none, the chain leads. False, for example, if a target's servers time out. */
   readonly isKnown: boolean
   /** Whether the checked name has TXT records beside the CNAME, which RFC 1034 section 3.6.2 forbids. Default: false. */
   readonly hasTxtBeside?: true
@@ -142,9 +142,15 @@ export interface DnssecObservation {
 /** A zone and its name servers, from NS records or, without usable ones, a single known server. */
 export interface Delegation {
   readonly zone: string
-  /** Host names of the name servers, each with its addresses from glue records; an empty list without glue. */
+  /**
+   * Host names of the name servers, each with its addresses from glue records; an empty list without glue. A single known server
+   * has its address as host name.
+   */
   readonly hosts: ReadonlyMap<string, readonly DnsServerAddress[]>
-  /** Whether a recursive resolver gave the NS records from a zone that it serves itself (AA and RA bits). Default: false. */
+  /**
+   * Whether a recursive resolver gave the NS records with authority (AA and RA bits), so that it probably serves the zone itself.
+   * Always false for a registry's zone. Default: false.
+   */
   readonly isResolverZone?: boolean
 }
 
@@ -157,13 +163,14 @@ export interface FoundZone extends Delegation {
   readonly path: readonly Delegation[]
   /**
    * Servers of registries below the root that responded in the search. Such servers work, so an implausible response is an
-   * interceptor's. Null after a response with answer records: of a server of both zones, or of an interceptor.
+   * interceptor's. `isImplausible` is null after a response with answer records, which comes from a server that has the domain's
+   * zone too, or from an interceptor.
    */
   readonly registry: { readonly address: string; readonly isImplausible: boolean | null }[]
 }
 
 /**
- * Why no zone was found. `no_domain`: a registry denies the registered domain (NXDOMAIN). `lost`: no name server led to the zone.
+ * Why no zone was found. `no_domain`: a registry denies the registrable domain (NXDOMAIN). `lost`: no name server led to the zone.
  */
 type ZoneNotFound = {
   /** Delegations down to the registry that denies the domain; if `lost`, the last delegation that a resolver returned, if any. */
@@ -177,7 +184,7 @@ type ZoneNotFound = {
       /** Negative TTL in seconds of the denial; null without an SOA record. */
       readonly negativeTtl: number | null
     }
-  /** `replies`: different replies of the queried resolvers, such as `9.9.9.9: no answer`. */
+  /** `replies`: distinct replies of the queried resolvers, such as `9.9.9.9: no answer`. */
   | { readonly kind: 'lost'; readonly replies: readonly string[] }
 )
 
@@ -189,7 +196,7 @@ export interface Observations {
   readonly name: string
   /** Expected TXT value; null if none is expected. */
   readonly expected: string | null
-  /** Whether the expected value might be cut off: a user typed it, and no known claim has it. */
+  /** Whether the expected value might be cut off: a user typed it, and it isn't known from a claim. */
   readonly mayBeCut: boolean
   readonly location: ZoneLocation
   /** Name servers, one entry for each host and address. Empty unless the zone was found. */
@@ -202,8 +209,8 @@ export interface Observations {
    */
   readonly mayBeLocal: boolean
   /**
-   * Results of the resolvers, the configured ones first. Empty unless all name servers that answer have the record, or no name
-   * server gave a usable response.
+   * Results of the resolvers, the configured ones first. Empty unless all name servers that answer have the record, or only
+   * resolvers can show it (`needsResolvers`).
    */
   readonly resolvers: readonly ResolverObservation[]
   /** TXT records at other names; null if not searched, as when a name server has the expected record. */
@@ -230,7 +237,8 @@ export function detectInterception(seen: Pick<Observations, 'servers' | 'locatio
   const heard = servers.filter(({ isImplausible }) => isImplausible !== null)
   const registry = location.kind === 'found' ? location.registry : []
   // Answer records from a registry's server (`isImplausible` null) are plausible only if a name server of the domain has the same
-  // address, and thus serves both zones. An interceptor gives these records at any address.
+  // address, and thus serves both zones. An interceptor gives these records at any address. A server whose host name is only its
+  // address was found by these same records, so it proves nothing.
   const isSound = ({ isImplausible: bad, address }: Pick<ServerObservation, 'isImplausible' | 'address'>) =>
     bad === null ? heard.some((one) => one.address === address && one.host !== address) : !bad
   const isGenuine = (server: ServerObservation) => {

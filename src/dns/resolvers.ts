@@ -14,8 +14,7 @@ const RESOLVER_MS = 5000
  * queries it for records of the zone that its cache might have from before: the NS set or, if DNSSEC validation fails, DS and
  * DNSKEY.
  *
- * @param zone zone of the name; undefined unless the name servers have the record, because their records are the ones to compare
- *   with
+ * @param zone zone of the name if the name servers have the record; otherwise undefined, so that only the TXT set is queried
  */
 export async function observeResolver(
   resolver: DnsServer,
@@ -29,8 +28,8 @@ export async function observeResolver(
     const reply = await sendQuery(resolver, question, deadline, check.effects)
     const answer = toTxtObservation(reply, name, expected)
     const message = reply.kind === 'answer' ? reply.message : undefined
-    // A server without recursion (RA) and authority (AA) has no data about the name and only refers to other servers, so report
-    // it as not checked.
+    // A response without the RA and AA bits comes from a server that neither resolves names nor serves the zone, so report it as
+    // not checked.
     const knowsNothing = message?.ra === false && !message.aa
     return {
       ...answer,

@@ -89,8 +89,8 @@ const secondsToWait = (...known: readonly (number | null)[]): number =>
 
 /**
  * Returns `retry_after_seconds` of the report: the longest wait that a finding names. If no finding names one, but the verdict is
- * `fix`: the seconds for which caches may keep the present state after the fix. Null if neither is known, or if no value is
- * expected.
+ * `fix`: the seconds for which caches may keep the present state after the fix. Null if neither is known, or if the check expects
+ * no TXT value.
  */
 function retryAfterSeconds(
   { servers, location, expected }: Observations,
@@ -106,7 +106,7 @@ function retryAfterSeconds(
   return ttl === null ? null : Math.min(MAX_WAIT_SECONDS, ttl)
 }
 
-/** Codes of findings that leave open what the name servers have, so that only resolvers can show the record. */
+/** Codes of findings that no response of a name server is usable, although resolvers might show the record. */
 const NO_REPLY: readonly FindingCode[] = ['nameserver_unreachable', 'resolver_unreachable', 'dns_intercepted']
 
 /**
@@ -119,10 +119,11 @@ export function needsResolvers(observations: Observations): boolean {
 }
 
 /**
- * Derives findings from the resolvers' responses. A value at a resolver proves that it is in DNS, but its absence there proves
- * nothing, because a cache might hold an old negative answer.
+ * Derives findings from the resolvers' responses. The expected value at a resolver counts as proof that DNS has it; its absence
+ * there proves nothing, because a cache might hold an old negative answer.
  *
- * @param unseen finding why the name servers don't show the record; returned too, unless a resolver has the expected value
+ * @param unseen finding that says why the name servers don't show the record; part of the result unless a resolver has the
+ *   expected value
  */
 function diagnoseResolvers(observations: Observations, unseen: Finding): Finding[] {
   const { name, expected, location } = observations
@@ -145,8 +146,8 @@ function diagnoseResolvers(observations: Observations, unseen: Finding): Finding
 }
 
 /**
- * Derives all findings but those of `diagnoseResolvers`. If the zone wasn't found, or the responses are an interceptor's, that is
- * the only finding.
+ * Derives all findings but those of `diagnoseResolvers`. If the zone wasn't found, might be this network's own, or was seen only
+ * through an interceptor, the finding about that is the only one.
  */
 function diagnoseServers(observations: Observations): Finding[] {
   const { name, location, limitReached } = observations
@@ -196,8 +197,9 @@ const valuesOf = (seen: readonly TxtObservation[]) => deduplicateValues(seen.fla
 type WithZone = Observations & { readonly zone: string | null }
 
 /**
- * Returns the facts that a user needs to add the record: zone, DNS provider, host within the zone, value, and as `in_charge` the
- * zone's name servers, because users often add the record at a provider that doesn't host the zone.
+ * Returns the facts that a user needs to add the record: zone, DNS provider, host within the zone, value, the result of
+ * `parkingStateOf`, and as `in_charge` the zone's name servers, because users often add the record at a provider that doesn't host
+ * the zone.
  */
 function recordFacts({ name, zone, expected, servers }: WithZone) {
   const hosts = servers.map(({ host }) => host)
@@ -207,8 +209,9 @@ function recordFacts({ name, zone, expected, servers }: WithZone) {
 }
 
 /**
- * Finds an unregistered domain: its name is in a registry's zone, without a delegation. Returns undefined for the registry's own
- * name, which can have TXT records, and below a private top-level domain, whose owner can add records.
+ * Finds an unregistered domain: its name is in the zone of a public registry or in the root zone, without a delegation. Undefined
+ * for the name of that zone itself, which can have TXT records, and in any other zone, such as a private top-level domain, whose
+ * owner can add records.
  */
 function findUnregistered({ name, zone }: ZoneState): Finding[] | undefined {
   if (name === zone || (zone !== '.' && findPublicSuffix(zone) !== zone)) return undefined
@@ -216,8 +219,8 @@ function findUnregistered({ name, zone }: ZoneState): Finding[] | undefined {
 }
 
 /**
- * Finds a CNAME at the name, which can't have other records then (RFC 1034 section 3.6.2). Returns undefined if the end of the
- * chain is unknown, or if the CNAME comes from a wildcard.
+ * Finds a CNAME at the name, which can't have other records then (RFC 1034 section 3.6.2). Returns undefined without a
+ * CNAME, if the end of its chain is unknown, or if it comes from a wildcard.
  */
 function findCname(state: ZoneState): Finding[] | undefined {
   const { alias, otherNames } = state
@@ -227,7 +230,7 @@ function findCname(state: ZoneState): Finding[] | undefined {
   return [createFinding('cname_at_name', { ...recordFacts(state), target, reason, chain: alias.targets })]
 }
 
-/** Whether a CNAME target is a TXT value that was entered with the wrong record type: no host name has an equals sign. */
+/** Whether a CNAME target looks like a TXT value, entered with the wrong record type: no host name has an equals sign. */
 const isValueTarget = (target: string): boolean => target.includes('=')
 
 /** Finds the expected value, or a faulty copy of it, at another name. */
@@ -237,7 +240,7 @@ function findMisplaced(state: ZoneState): Finding[] | undefined {
   const isFaulty = ({ values }: CandidateName) => explainMismatch(expected ?? '', values, state.mayBeCut)
   const place =
     places.find(({ values }) => hasText(values, expected)) ??
-    // Ignore faulty copies at names of the kind `used`, such as the parent: similar values there are of other services.
+    // Ignore faulty copies at names of the kind `used`, such as the parent: similar values there are probably of other services.
     places.find((one) => one.kind !== 'used' && isFaulty(one) !== undefined)
   return place && explainMisplaced(state, place)
 }
@@ -282,7 +285,7 @@ function findSuspicions(state: ZoneState): Finding[] {
   const places = (state.otherNames?.candidates ?? []).filter(
     ({ kind, values: there }) =>
       kind !== 'used' &&
-      // A value with the same prefix as one at the checked name is no mistake: services can verify several names.
+      // A value with the same prefix as one at the checked name counts as no mistake: services can verify several names.
       decodeValues(there).some((one) => looksLikeVerification(one) && !prefixes.includes(prefixOf(one))),
   )
   const found = [
@@ -296,7 +299,7 @@ function findSuspicions(state: ZoneState): Finding[] {
   return found.map((one) => ({ ...one, severity: 'warning' }))
 }
 
-/** Returns the beginning of a value, up to and including the equals sign. */
+/** Returns the beginning of a value, up to and including the first equals sign; empty without one. */
 const prefixOf = (value: string): string => value.slice(0, value.indexOf('=') + 1)
 
 /**
@@ -334,8 +337,8 @@ const serverFact = ({ host, address, outcome, soa }: ServerObservation): ServerF
 })
 
 /**
- * Finds broken DNSSEC: wrong DS records, missing keys or expired signatures or, without these, resolvers whose validation fails
- * for another reason than old keys in their caches.
+ * Finds broken DNSSEC: wrong DS records, missing keys or expired signatures or, without these, resolvers whose failed validation
+ * isn't explained by old keys in their caches.
  */
 function findBrokenDnssec(state: ZoneState): Finding[] {
   const { zone, holder, dnssec, alias, resolvers } = state
@@ -349,7 +352,7 @@ function findBrokenDnssec(state: ZoneState): Finding[] {
   return [createFinding('dnssec_bogus', { ...facts, ...of, ...resolverFacts(rejecting) })]
 }
 
-/** Whether no fault of the zone's DNSSEC records is known: the zone is in order, unsigned, or couldn't be checked. */
+/** Whether no fault of the zone's DNSSEC records is known; also true for an unsigned zone, and if the state is unknown. */
 const isDnssecSound = ({ dnssec }: ZoneState): boolean =>
   ['ok', 'unsigned', undefined].includes(dnssec?.state)
 

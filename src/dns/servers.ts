@@ -11,7 +11,8 @@ import { hasText, MAX_CNAMES, readTxt, type TxtAnswer, type TxtValue } from './w
 /** Maximum milliseconds for a query to one name server. */
 const SERVER_MS = 4000
 /**
- * Maximum number of addresses queried. Each costs at least three queries (TXT, SOA, NS), and more servers hardly tell more.
+ * Maximum number of addresses queried. Each that responds costs three queries or more (TXT, SOA, NS), and more servers hardly tell
+ * more.
  */
 const MAX_ADDRESSES = 24
 
@@ -150,7 +151,7 @@ async function answersForRegistry(server: DnsServerAddress, zone: string, check:
   return message !== undefined && message.answers.length > 0 && (message.ra || !message.aa)
 }
 
-/** Reads the result of a TXT query. Silence, errors and truncated responses never give the outcome `absent`. */
+/** Converts the result of a TXT query. Silence, errors and truncated responses never give the outcome `absent`. */
 export function toTxtObservation(reply: QueryResult, name: string, expected: string | null): TxtObservation {
   if (reply.kind !== 'answer')
     return { ...NO_ANSWER, outcome: reply.kind, ms: reply.kind === 'not_checked' ? null : reply.ms }

@@ -41,7 +41,7 @@ export function createCheckCache(clock: Pick<Clock, 'monotonic'>) {
       const known = silences.get(keyOf(server))
       return known !== undefined && known.count >= SILENT_AFTER && clock.monotonic() < known.until
     },
-    /** Records the end of a query; `answered` is false only after a timeout. True resets the count of unanswered queries. */
+    /** Counts a query to a server as unanswered; with `answered`, resets the server's count to 0 instead. */
     recordReply(server: DnsServerAddress, answered: boolean): void {
       const key = keyOf(server)
       const count = answered ? 0 : (silences.get(key)?.count ?? 0) + 1

@@ -4,7 +4,7 @@ import type { CheckReport } from './report.ts'
 import { type DnsEffects, getAnswer } from './wire/ask.ts'
 import { decodeValues, readTxt } from './wire/txt-answer.ts'
 
-/** Milliseconds between two checks: doubled from `first` up to `max`, without random variation. */
+/** Milliseconds between two checks without a change in DNS: doubled from `first` up to `max`, without random variation. */
 const DELAYS = { first: 5000, max: 30_000, jitter: 0 } as const
 /** Milliseconds between two polls of one name server, while waiting for the next check. */
 const POLL_INTERVAL_MS = 3000
@@ -48,8 +48,7 @@ export async function* waitForRecord(
       : undefined
     const delay = backoffMs(checks, DELAYS)
     const isOver = report.ready || remainingMs === 0
-    // If only resolvers responded, nothing changes before the negative answer in their caches expires, so wait for at least that
-    // time.
+    // If only resolvers responded, nothing changes before the answers in their caches expire, so wait for at least that time.
     const keptMs = report.verdict === 'unknown' ? namedMs : 0
     const nextInMs = isOver ? null : Math.min(Math.max(delay, keptMs), remainingMs)
     yield { report, nextInMs }

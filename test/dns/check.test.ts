@@ -52,12 +52,8 @@ describe('the search for the zone of a name', () => {
 
   test('the location of a domain that the registry denies is `no_domain`, with the negative TTL of the denial', async () => {
     const { seen } = await timedObserve(fakeInternet([COM]))
-    expect(seen.location).toMatchObject({
-      kind: 'no_domain',
-      domain: 'example.com',
-      deniedBy: 'com',
-      negativeTtl: 60,
-    })
+    const denied = { kind: 'no_domain', domain: 'example.com', deniedBy: 'com', negativeTtl: 60 }
+    expect(seen.location).toMatchObject(denied)
   })
 
   test('a check of a name below a nonexistent top-level domain has the finding `domain_not_found`', async () => {
@@ -195,18 +191,21 @@ describe('the servers of the zone', () => {
       { findings: [{ code: 'other_name', evidence: { found_at: 'example.com' } }] },
     ],
     ['app.example.com', [], { findings: [{ code: 'missing' }] }],
-  ])('a check of %s with the records %j accepts a missing AA bit', async (name, records, expected) => {
-    const world = fakeInternet([COM, zone(records)])
-    const { report } = await timedCheck(
-      (asked) => {
-        const reply = world(asked)
-        const isOwn = asked.server === ONE || asked.server === TWO
-        return isOwn && typeof reply === 'object' ? { ...reply, flags: (reply.flags ?? 0) & ~AA } : reply
-      },
-      { name },
-    )
-    expect(report).toMatchObject(expected)
-  })
+  ])(
+    'a check of %s with the records %j accepts responses without the AA bit',
+    async (name, records, expected) => {
+      const world = fakeInternet([COM, zone(records)])
+      const { report } = await timedCheck(
+        (asked) => {
+          const reply = world(asked)
+          const isOwn = asked.server === ONE || asked.server === TWO
+          return isOwn && typeof reply === 'object' ? { ...reply, flags: (reply.flags ?? 0) & ~AA } : reply
+        },
+        { name },
+      )
+      expect(report).toMatchObject(expected)
+    },
+  )
 
   test('a truncated response that contains the record gives the outcome `match` even if TCP is closed', async () => {
     const record = txt('example.com', 'prefix=token')
@@ -226,20 +225,11 @@ describe('the servers of the zone', () => {
     },
   )
 
-  test('the observation of a name server has the SOA serial, TTL, negative TTL and the character-strings of each TXT value', async () => {
-    const split: packet.Answer = {
-      type: 'TXT',
-      name: 'example.com',
-      ttl: 300,
-      data: ['prefix=', 'token'],
-    }
+  test('the observation of a name server has the SOA serial, TTL, negative TTL and the character-strings of a TXT value', async () => {
+    const split: packet.Answer = { type: 'TXT', name: 'example.com', ttl: 300, data: ['prefix=', 'token'] }
     const { seen } = await timedObserve(fakeInternet([COM, zone([split])]))
-    expect(seen.servers[0]).toMatchObject({
-      outcome: 'match',
-      ttl: 300,
-      soa: { serial: 9 },
-      authoritative: true,
-    })
+    const expected = { outcome: 'match', ttl: 300, soa: { serial: 9 }, authoritative: true }
+    expect(seen.servers[0]).toMatchObject(expected)
     expect(seen.servers[0]?.values[0]?.strings).toHaveLength(2)
     const { seen: without } = await timedObserve(fakeInternet([COM, zone([])]))
     expect(without.servers[0]).toMatchObject({ outcome: 'absent', values: [], ttl: null, negativeTtl: 60 })

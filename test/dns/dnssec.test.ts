@@ -68,28 +68,36 @@ async function observeZone(
 }
 
 test.each([
-  ['a DS record that matches the key, and a valid signature', {}, { state: 'ok', keyTags: [60485] }],
+  ['`ok` if a DS record matches the key, and a signature is valid', {}, { state: 'ok', keyTags: [60485] }],
   [
-    'one valid signature beside an expired one',
+    '`ok` if one signature is valid, and another one has expired',
     { signatures: [signature(-DAY), signature(DAY)] },
     { state: 'ok' },
   ],
-  ['no DS record', { signers: [] }, { state: 'unsigned' }],
+  ['`unsigned` without a DS record', { signers: [] }, { state: 'unsigned' }],
   [
-    'only a DS record of an algorithm that validators do not support',
+    '`unsigned` if validators do not support the algorithm of the only DS record',
     { signers: [ds(DIGEST, 3)] },
     { state: 'unsigned' },
   ],
-  ['only a DS record with an unknown digest', { signers: [ds(DIGEST, 5, 3)] }, { state: 'unsigned' }],
-  ['a DS record without a key, as after a move', { keys: [] }, { state: 'no_key', keyTags: [60485] }],
-  ['a DS record of another key', { signers: [ds('00'.repeat(20))] }, { state: 'wrong_ds' }],
   [
-    'a DS record of another key beside the right one',
+    '`unsigned` if validators do not support the digest of the only DS record',
+    { signers: [ds(DIGEST, 5, 3)] },
+    { state: 'unsigned' },
+  ],
+  ['`no_key` if the zone has a DS record, but no key', { keys: [] }, { state: 'no_key', keyTags: [60485] }],
+  [
+    '`wrong_ds` if the DS record is of another key',
+    { signers: [ds('00'.repeat(20))] },
+    { state: 'wrong_ds' },
+  ],
+  [
+    '`ok` if one DS record is of another key, and one matches',
     { signers: [ds('00'.repeat(20)), ds()] },
     { state: 'ok' },
   ],
-  ['an expired signature', { signatures: [signature(-DAY)] }, { state: 'expired' }],
-])('observeDnssec returns the right state for a zone with %s', async (_title, records, expected) => {
+  ['`expired` if the only signature has expired', { signatures: [signature(-DAY)] }, { state: 'expired' }],
+])('observeDnssec returns the state %s', async (_title, records, expected) => {
   expect((await observeZone(records)).dnssec).toMatchObject(expected)
 })
 

@@ -118,7 +118,7 @@ const MISTAKES: readonly Incident[] = [
   },
   {
     ...{ id: 'dup53', source: 'a hosted zone made twice at Route 53' },
-    setup: 'the delegated zone lacks the record, as if that is in a second hosted zone that is not delegated',
+    setup: 'the delegated zone lacks the record, which may be in a second hosted zone that is not delegated',
     world: dns([], { servers: { 'ns-1.awsdns-01.com': [ONE], 'ns-2.awsdns-02.net': [TWO] } }),
     ...{ verdict: 'fix', codes: ['missing'] },
     says: 'at Amazon Route 53, in the panel with the name servers ns-1.awsdns-01.com, ns-2.awsdns-02.net',
@@ -206,7 +206,7 @@ const MISTAKES: readonly Incident[] = [
   },
   {
     ...{ id: 'txt-notimp', source: 'an appliance that balances load' },
-    setup: 'the servers have the zone, and answer NOTIMP to TXT queries',
+    setup: 'all servers, even those of the zone, answer NOTIMP to TXT queries',
     world: (asked) => (asked.type === 'TXT' ? { flags: AA | 4 } : dns([])(asked)),
     ...{ verdict: 'unknown', codes: ['nameserver_unreachable'], says: 'answer, but not for TXT' },
   },

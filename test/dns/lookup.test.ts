@@ -38,20 +38,19 @@ test('lookUpTxt returns the zone, its name servers, and the TXT set with its exa
   const binary = Buffer.from([0, 0xff, 0x22, 0x5c])
   const split: packet.Answer = { type: 'TXT', name: 'shop.com', ttl: 300, data: ['a'.repeat(255), binary] }
   const { seen, texts, asked } = await runLookup([txt('shop.com', SPF), split])
-  expect(seen).toMatchObject({
-    zone: 'shop.com',
-    nameservers: Object.keys(HOSTS),
-    set: { ttl: 300 },
-    reason: null,
-  })
+  const found = { zone: 'shop.com', nameservers: Object.keys(HOSTS), set: { ttl: 300 }, reason: null }
+  expect(seen).toMatchObject(found)
   expect(texts).toEqual([[Buffer.from(SPF)], [Buffer.from('a'.repeat(255)), binary]])
   expect(asked.filter(({ server, type }) => server === RESOLVER && type === 'TXT')).toEqual([])
 })
 
-test.each(['shop.com', 'app.shop.com'])('lookUpTxt returns an empty TXT set for %s', async (name) => {
-  const { seen } = await runLookup([], undefined, name)
-  expect(seen).toMatchObject({ zone: 'shop.com', set: { values: [], ttl: null } })
-})
+test.each(['shop.com', 'app.shop.com'])(
+  'lookUpTxt returns an empty TXT set for %s without TXT records',
+  async (name) => {
+    const { seen } = await runLookup([], undefined, name)
+    expect(seen).toMatchObject({ zone: 'shop.com', set: { values: [], ttl: null } })
+  },
+)
 
 test('lookUpTxt returns the TXT set if one of two name servers refuses the TXT query', async () => {
   const { texts } = await runLookup([txt('shop.com', SPF)], txtAt(FIRST, { flags: RCODE.REFUSED }))
@@ -110,10 +109,7 @@ test.each<[string, packet.Answer[], ((asked: Asked) => FakeReply | undefined) | 
   expect(ms).toBeLessThan(10_000)
 })
 
-test('lookUpTxt returns as reason that the domain does not exist', async () => {
+test('the reason from lookUpTxt for a name in a nonexistent domain says that the domain does not exist', async () => {
   const { seen } = await runLookup([], undefined, 'nowhere.com')
-  expect(seen).toMatchObject({
-    zone: null,
-    reason: "nowhere.com doesn't exist in DNS",
-  })
+  expect(seen).toMatchObject({ zone: null, reason: "nowhere.com doesn't exist in DNS" })
 })

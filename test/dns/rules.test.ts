@@ -257,7 +257,7 @@ test('the message about `partial_propagation` says if servers with and without t
   expect(first?.message).toMatch(/; both have serial 1, so it may not come by itself$/)
 })
 
-test('the expected value at a wrong name is reported instead of another claim’s token at a wrong name before it', () => {
+test('the expected value at a candidate name is reported, not another claim’s token at an earlier candidate name', () => {
   const candidates = [
     ...at('example.com.example.com', 'doubled', 'prefix=older').candidates,
     ...at('www.example.com', 'wrong').candidates,
@@ -295,12 +295,12 @@ test('a message lists at most two name servers, and omits the address of a serve
   )
 })
 
-test('a resolver that fails validation by old keys gives `dnssec_bogus`, not `cached`, if the zone’s DNSSEC is unknown or expired', () => {
+test('a resolver that fails validation because of old keys gives `dnssec_bogus`, not `cached`, if the zone’s DNSSEC is unknown or expired', () => {
   expect(codes({ resolvers: [rejects] })).toEqual(['dnssec_bogus'])
   expect(codes({ resolvers: [rejects], dnssec: dnssec('expired') })).toEqual(['dnssec_bogus'])
 })
 
-test('findings are sorted by their verdict, and the first one’s message is the error message of the command', () => {
+test('findings are sorted by their verdict, and exitErrorOf returns an error with the first one’s message', () => {
   const servers = [server(), { ...SILENT, ...second }]
   expect(codes({ servers, dnssec: dnssec('no_key') })).toEqual([
     'missing',
@@ -452,8 +452,8 @@ test.each<[string, boolean | null, readonly ServerObservation[], readonly Findin
   ['IPv6 is silent', true, [REFUSED, { ...SILENT, ...V6 }], ['dns_intercepted']],
   ['a resolver responds in place of all', true, [RESOLVES], ['dns_intercepted']],
   ['the registry responds', false, [REFUSED], ['lame_nameserver']],
-  ['the registry is exempt', false, [RESOLVES, { ...RESOLVES, outcome: 'refused' }], ['dns_intercepted']],
-  ['the registry is exempt, and IPv6 works', false, [RESOLVES, { ...MATCH, ...V6 }], []],
+  ['the registry is reachable', false, [RESOLVES, { ...RESOLVES, outcome: 'refused' }], ['dns_intercepted']],
+  ['the registry is reachable, IPv6 works', false, [RESOLVES, { ...MATCH, ...V6 }], []],
   ['one server refuses, and one is a resolver', false, [RESOLVES, REFUSED], ['lame_nameserver']],
   ['one server of two is a resolver', false, [RESOLVES, { ...MATCH, ...second }], ['some_servers_lame']],
   ['no registry responds over IPv4', null, [REFUSED], ['dns_intercepted']],
@@ -494,13 +494,16 @@ test.each<[string, readonly ResolverObservation[], string, readonly FindingCode[
     300,
   ],
   ['fails', [rejects], 'unknown', ['nameserver_unreachable'], null],
-])('for silent name servers, a resolver that %s decides', (_what, resolvers, verdict, expected, seconds) => {
-  const { findings, ...report } = check({ servers: [SILENT], resolvers })
-  expect(findings.map(({ code }) => code)).toEqual(expected)
-  expect(report).toMatchObject({ verdict, retry_after_seconds: seconds })
-  const lost_ = check({ location: lost(), servers: [], resolvers })
-  expect([lost_.verdict, lost_.retry_after_seconds]).toEqual([verdict, seconds])
-})
+])(
+  'if no name server responds, verdict and findings follow from a resolver that %s',
+  (_what, resolvers, verdict, expected, seconds) => {
+    const { findings, ...report } = check({ servers: [SILENT], resolvers })
+    expect(findings.map(({ code }) => code)).toEqual(expected)
+    expect(report).toMatchObject({ verdict, retry_after_seconds: seconds })
+    const lost_ = check({ location: lost(), servers: [], resolvers })
+    expect([lost_.verdict, lost_.retry_after_seconds]).toEqual([verdict, seconds])
+  },
+)
 
 describe('a check without a value', () => {
   const PROOF = 'service-verify=0123456789'
@@ -548,12 +551,15 @@ test.each<[FindingCode, number, string]>([
   ['missing', 8, 'record_not_visible'],
   ['partial_propagation', 8, 'record_not_visible'],
   ['nameserver_unreachable', 7, 'dns_unavailable'],
-])('a check with the first finding %s ends the command with exit code %i', (code, exit, name) => {
-  const report = check(ROWS.find(([tried]) => tried === code)?.[1])
-  const [first] = report.findings
-  expect(exitErrorOf(report)).toMatchObject({ exit, code: name, message: first?.message, hint: first?.fix })
-  expect(exitErrorOf(report, true)?.hint).toBeUndefined()
-})
+])(
+  'exitErrorOf returns, for the first finding %s, exit code %i and the error code `%s`',
+  (code, exit, name) => {
+    const report = check(ROWS.find(([tried]) => tried === code)?.[1])
+    const [first] = report.findings
+    expect(exitErrorOf(report)).toMatchObject({ exit, code: name, message: first?.message, hint: first?.fix })
+    expect(exitErrorOf(report, true)?.hint).toBeUndefined()
+  },
+)
 
 test('texts of findings have at most 100 characters besides facts, begin in lower case or with DNSSEC, and end without a full stop', () => {
   for (const [code, { message, fix }] of Object.entries(FINDING_TEXTS))

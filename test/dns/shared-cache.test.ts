@@ -86,7 +86,7 @@ test('sixteen concurrent checks with one cache look up the top-level domain once
 describe('a server that is silent', () => {
   const names = Array.from({ length: 300 }, (_, n) => `d${n}.example.com`)
 
-  test('silent name servers delay a run of 300 checks by less than ten seconds, and are not queried in the last one', async () => {
+  test('silent name servers delay a run of 300 checks by less than ten seconds, and are not queried in the last check', async () => {
     const world = fakeInternet([COM, zone('example.com', 11, 300)])
     const healthy = createRun(world)
     await healthy.all(names)
@@ -110,7 +110,7 @@ describe('a server that is silent', () => {
   })
 })
 
-test('checks with one cache leave no listener on the abort signal, and forget a zone after a thousand newer results', async () => {
+test('checks with one cache leave no listener on the abort signal, and the cache drops a zone after a thousand newer results', async () => {
   const { effects, asked } = timedEffects(fakeInternet([COM, zone('shop.com', 10, 3)]))
   const cache = createCheckCache(effects.clock)
   const request = {
