@@ -17,7 +17,7 @@ import {
 
 const BASE = 'http://127.0.0.1:1'
 
-/** Returns a clock whose sleeps of more than 2 seconds end only when the test calls `strike`. */
+/** Returns a clock whose sleeps of more than 2 seconds end only when the test calls `strike` or their signal aborts. */
 function patientClock(): FakeClock & { strike(): void } {
   const clock = createFakeClock()
   let strike = () => {}
@@ -269,7 +269,7 @@ describe('signing in', () => {
   describe('with --issuer', () => {
     const issuer = 'https://auth.example/tenant'
     const metadata = { issuer, authorization_endpoint: 'https://auth.example/page?x=1' }
-    /** Responds like the authorization server at `issuer`, with metadata at this path only. */
+    /** Returns a function that responds as the authorization server at `issuer` does, with metadata at `path` only. */
     const publishedAt =
       (path: string, body: Record<string, unknown> = metadata) =>
       ({ url }: HttpRequest) =>

@@ -50,7 +50,7 @@ async function refreshOnce(answer: Respond, more: Partial<Parameters<typeof send
   return { outcome: await sendRefreshToken(io, { ...REQUEST, ...more }), requests: context.requests }
 }
 
-/** Returns a text with JSON escapes. */
+/** Returns a text with each character as a JSON escape. */
 const escaped = (text: string) =>
   [...text].map((c) => (c === '/' ? '\\/' : `\\u00${c.charCodeAt(0).toString(16)}`)).join('')
 
@@ -361,7 +361,7 @@ describe('a refresh', () => {
     expect(outcome).toEqual({ kind: 'unknown', why: 'HTTP 200: it is binary data; it is not a JSON object' })
   })
 
-  it("the message of a failed refresh quotes the service's message with its request id", async () => {
+  it("the reason for the unknown outcome of a refresh quotes the service's message, request id included", async () => {
     const id = '1b4e28ba-2fa1-11d2-883f-0016d3cca427'
     const { outcome } = await refreshOnce(() =>
       jsonResponse(500, { message: `upstream_temporarily_unavailable, request ${id}` }),

@@ -177,7 +177,7 @@ describe('retries', () => {
     expect(context.clock.monotonic()).toBe(45_000)
   })
 
-  it('the time limit of a request does not count the delays that Retry-After asks for', async () => {
+  it('the default time limit of a request does not count the delays that Retry-After asks for', async () => {
     const slow = jsonResponse(503, {}, { 'retry-after': '40' })
     const { client, context } = await clientWith([slow, slow, ok()])
     expect(await getImport(client, 'i-1')).toEqual(good)
@@ -276,7 +276,7 @@ describe('retries', () => {
     ['a connection reset', 1, reset],
     ['a timeout', 1, new TransportError('timeout', 'maybe', 'late')],
     ['a cancellation', 1, new TransportError('aborted', 'no', 'abandoned')],
-  ])('a POST that ends with %s is sent %i time(s)', async (_what, requests, first) => {
+  ])('a POST whose first attempt ends with %s is sent %i time(s)', async (_what, requests, first) => {
     const { client, context } = await clientWith([first, jsonResponse(201, { status: 'pending' })])
     await createClaim(client, { name: 'example.com' }).catch(() => {})
     expect(context.requests).toHaveLength(requests)
@@ -334,7 +334,7 @@ describe('a refused credential', () => {
     ['a valid JWT', 300, ', an access token that expires in 5 min: '],
     ['a JWT without exp', undefined, ': '],
     ['not a JWT', 300, ': '],
-  ])('the error for a refused API key tells its expiry, if known: %s', async (what, seconds, told) => {
+  ])('the expiry of a refused API key is in the error, if known: %s', async (what, seconds, told) => {
     const claims = JSON.stringify({
       exp: Date.parse('2026-11-20T12:00:00Z') / 1000 + (seconds ?? Number.NaN),
     })
@@ -367,7 +367,7 @@ describe('a refused credential', () => {
     },
   )
 
-  it('the error for a refused credential that cannot be renewed quotes its description, but not its value', async () => {
+  it("the error for a refused credential that cannot be renewed names the credential and quotes the service's reason, but not the credential's value", async () => {
     const { client } = await clientWith([refusal], { authorizer: authorizerWith(undefined) })
     const failure = await failed(getImport(client, 'i-1'))
     expect(failure.message).toContain('the access token of profile work')
@@ -380,7 +380,7 @@ describe('the hint after a refusal', () => {
   it.each<[string, string | undefined, unknown]>([
     ['no reason', 'the API key may lack a scope or belong to another team', {}],
     ['a reason', undefined, { name: 'claim_not_allowed', message: 'The domain is yours.' }],
-  ])('a 403 response with %s has the hint %j', async (_what, hint, body) => {
+  ])('the error for a 403 response with %s has the hint %j', async (_what, hint, body) => {
     const { client } = await clientWith([jsonResponse(403, body)])
     expect((await failed(createClaim(client, { name: 'example.com' }))).hint).toBe(hint)
   })

@@ -46,7 +46,7 @@ async function collect(fetch: PageFetcher<Thing>, range: ListRange<Thing>): Prom
 const ids = (all: readonly ListPage<Thing>[]) => all.flatMap((page) => page.items.map((thing) => thing.id))
 
 describe('paging', () => {
-  it('readListPages yields exactly the requested items, at most 100 with `before`, and says whether more exist', async () => {
+  it('readListPages yields exactly the requested items (in front of the item given as `before`: at most 100), and says whether more exist', async () => {
     const range = fc.record({
       total: fc.integer({ min: 0, max: 450 }),
       limit: fc.option(fc.integer({ min: 1, max: 450 }), { nil: undefined }),
@@ -160,13 +160,13 @@ describe('paging', () => {
       'has no id to go on from',
     ],
   ]
-  it.each(nowhere)('a list with has_more fails with no_progress after %s', async (_what, fetch, message) => {
+  it.each(nowhere)('a list with `has_more` fails with `no_progress` after %s', async (_, fetch, message) => {
     const failure = await collect(fetch, {}).catch((error: unknown) => error)
     expect(failure).toMatchObject({ code: 'no_progress', exit: 7 })
     expect((failure as Error).message).toContain(message)
   })
 
-  it('a list with has_more fails with no_progress if a page ends with the item given as `after`', async () => {
+  it('a list with `has_more` fails with `no_progress` if a page ends with the item given as `after`', async () => {
     const failure = collect(async () => ({ has_more: true, data: things(3) }), { after: 'id-2' })
     await expect(failure).rejects.toMatchObject({ code: 'no_progress' })
   })
@@ -182,7 +182,7 @@ it.each([
   ['full, and has_more is null', { has_more: null, data: things(3) }, true],
   ['not full', { data: things(2) }, false],
   ['empty', { data: [] }, false],
-  ['larger than what was asked for: the service does not page', { data: things(5) }, false],
-])('a page without has_more has a next page exactly if it is full: %s', async (_what, body, more) => {
+  ['larger than requested', { data: things(5) }, false],
+])('a page without `has_more` counts as the last unless exactly full: %s', async (_what, body, more) => {
   expect((await createGrantFetcher(answering(body))({ limit: 3 })).has_more).toBe(more)
 })

@@ -48,7 +48,7 @@ const get = (url: URL, more: Partial<HttpRequest> = {}): HttpRequest => ({
   ...more,
 })
 
-/** Returns the text of a complete response. @throws the error that cut it off */
+/** Returns the text of a complete response. @throws the error that cut the body off */
 function text({ text: whole, brokenBy }: HttpResponse): string {
   if (brokenBy !== undefined) throw brokenBy
   return whole
@@ -227,7 +227,7 @@ describe('an error', () => {
     expect(noResponseError(failure, url, 'GET').hint).toContain(remedy)
   })
 
-  it("an https request to a plain HTTP server fails with the message that it doesn't speak TLS, and with nothing sent", async () => {
+  it("an https request to a plain HTTP server fails with the message that the server doesn't speak TLS, and no part of the request is sent", async () => {
     const plain = await listen((_request, response) => response.end('not TLS'))
     const failure = await failureOf(transport().send(get(new URL(`https://127.0.0.1:${plain.port}/`))))
     expect(failure).toMatchObject({
@@ -259,7 +259,7 @@ describe('an error', () => {
       'with an alert',
       (socket) => socket.once('data', () => socket.write(Buffer.from([21, 3, 3, 0, 2, 2, 40]))),
     ],
-  ])('a request whose TLS handshake the server ends %s fails with nothing sent', async (_how, end) => {
+  ])('a request whose TLS handshake the server ends %s fails without being sent', async (_how, end) => {
     const { port } = await listenRaw(end)
     const failure = await failureOf(
       transport().send(get(new URL(`https://127.0.0.1:${port}/`), { method: 'POST', body: 'x' })),
@@ -267,7 +267,7 @@ describe('an error', () => {
     expect(failure.sent).toBe('no')
   })
 
-  it('a request fails with a reset error if the server closes without a response', async () => {
+  it('a request fails with a reset error if the server closes the connection without a response', async () => {
     const url = await listenRaw((socket) => socket.once('data', () => socket.end()))
     expect(await failureOf(transport().send(get(url)))).toMatchObject({ kind: 'reset', sent: 'maybe' })
   })
@@ -310,7 +310,7 @@ describe('a process suspended beyond its time limit', () => {
     return new URL(`http://127.0.0.1:${port}/`)
   }
 
-  /** Sends a request, and blocks this process, once it is written, for longer than the time limit. */
+  /** Sends a request, and once the request is written, blocks this process for longer than the time limit. */
   async function stopped(
     url: URL,
     timeoutMs: number,
@@ -328,12 +328,12 @@ describe('a process suspended beyond its time limit', () => {
     return response
   }
 
-  it('a process suspended beyond the timeout of a request reads a response that arrived during the suspension', async () => {
+  it('the request of a process that is suspended beyond its timeout gets a response that arrived during the suspension', async () => {
     const url = await otherThread(['HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n', 'late'])
     expect(text(await stopped(url, 100, { method: 'POST', body: 'x' }))).toBe('late')
   })
 
-  it('a process suspended beyond the timeout of a request fails with a timeout if no response arrived', async () => {
+  it('the request of a process that is suspended beyond its timeout fails with a timeout if no response arrived', async () => {
     const url = await otherThread([])
     expect(await failureOf(stopped(url, 100))).toMatchObject({ kind: 'timeout', sent: 'maybe' })
   })
@@ -546,7 +546,7 @@ describe('a proxy', () => {
     return { url: (await start(server)).origin, tunnels, credentials }
   }
 
-  /** Returns the URL of the same server under a host name that isn't loopback. */
+  /** Returns a loopback server's URL with a host name that isn't loopback; the test proxy connects to loopback all the same. */
   const named = ({ port }: URL, host = 'service.example') => new URL(`http://${host}:${port}/`)
 
   it('a request to a host in NO_PROXY is sent directly', async () => {
@@ -624,14 +624,14 @@ describe('a proxy', () => {
     expect(failure.sent).toBe('no')
   })
 
-  it('a request through a silent proxy fails at its timeout with nothing sent', async () => {
+  it('a request through a silent proxy fails at its timeout, with nothing sent to the service', async () => {
     const silent = await listenRaw(() => {})
     const http = transport({ httpsProxy: silent.href })
     const failure = await failureOf(http.send(toService({ timeoutMs: 50 })))
     expect(failure).toMatchObject({ kind: 'timeout', sent: 'no' })
   })
 
-  it('a request that the proxy refuses with 407 fails with a proxy error and nothing sent', async () => {
+  it('a request that the proxy refuses with 407 fails with a proxy error, and nothing is sent to the service', async () => {
     const proxy = await proxyServer('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n')
     const failure = await failureOf(transport({ httpsProxy: proxy.url }).send(toService()))
     expect(failure).toMatchObject({ kind: 'proxy', sent: 'no' })
