@@ -60,7 +60,7 @@ describe.runIf(needs('posix'))('scripts/archive.mjs', () => {
     expect(readFileSync(join(directory, 'two/SHA256SUMS'), 'utf8').trim().split('\n')).toHaveLength(3)
   })
 
-  it('an unpacked archive runs through a symbolic link, in a directory with spaces, without a Node in PATH', async () => {
+  it('the program of an unpacked archive runs through a symbolic link, in a directory with spaces, without a Node in PATH', async () => {
     const unpacked = join(directory, 'un packed')
     const path = join(directory, 'in path')
     for (const made of [unpacked, path]) mkdirSync(made)

@@ -33,7 +33,7 @@ const MAY_BE =
   /^(package\.json|[A-Z]+(\.md)?|bin\/[\w.]+|dist\/[\w.-]+|dist\/native\/[\w-]+\/[\w.-]+|docs\/[\w-]+\.(md|svg)|docs\/schemas\/[\w-]+\.json)$/
 
 test.runIf(needs('posix'))(
-  'the package contains only the program, licenses and documents, and links lead into the package or src',
+  'the package contains only the program, licenses and documents, whose relative links lead into the package or src',
   () => {
     // Skip the package's scripts, which would build the program again.
     const packed = JSON.parse(
@@ -195,7 +195,7 @@ describe.runIf(needs('posix'))('scripts/release.mjs', () => {
 
   /**
    * Creates a repository of version 1.2.3 with the owner `own` and these fields of package.json. If the owner is the placeholder
-   * OWNER, the other files still name version 1.2.2.
+   * OWNER, the files other than package.json and CHANGELOG.md still name version 1.2.2.
    */
   function clone(own: string, date: string, fields: object) {
     const directory = mkdtempSync(join(tmpdir(), 'mailclaim-release-'))
@@ -236,7 +236,7 @@ describe.runIf(needs('posix'))('scripts/release.mjs', () => {
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   }
 
-  test('release.mjs check accepts a complete repository, and lists everything that is missing', async () => {
+  test('release.mjs check accepts a complete repository, and lists everything that an incomplete one lacks', async () => {
     const own = 'https://github.com/someone/mailclaim'
     const fields = { repository: { url: `git+${own}.git` }, bugs: `${own}/issues`, homepage: own }
     for (const repository of [fields.repository, own, 'github:someone/mailclaim']) {
@@ -333,7 +333,7 @@ describe.runIf(needs('posix'))('a script that lacks something', () => {
     ['scripts/try-package.mjs a.tgz', /^npm pack .* failed: npm error enoent ENOENT: .*a\.tgz'$/],
     ['scripts/try-package.mjs a.tgz', /^can't start npm: ENOENT$/, { PATH: '/nowhere' }],
     ['bench/bench.mjs --node', /^Option '--node <value>' argument missing$/],
-  ])('%s exits with 1 and the one line %s', (line, sentence, env = {}) => {
+  ])('%s exits with 1 and the one-line error %s', (line, sentence, env = {}) => {
     const { status, stderr } = spawnSync(process.execPath, line.split(' '), {
       cwd: bare,
       env: { ...process.env, ...npm, ...env },

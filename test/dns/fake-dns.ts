@@ -26,7 +26,7 @@ export interface FakeDns extends DnsTransports {
   readonly asked: Asked[]
 }
 
-/** Creates a network in memory. Silence lasts until the timeout on the given clock. */
+/** Creates a network in memory. The reply `silent` lasts until the query's timeout on the given clock. */
 export function createFakeDns(
   respond: (asked: Asked) => FakeReply,
   clock: Clock,

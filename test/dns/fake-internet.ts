@@ -102,7 +102,7 @@ export function fakeInternet(
   }
 }
 
-/** A network that redirects port 53 to its own server. */
+/** Behavior of a network that redirects port 53 to its own server. */
 interface Interceptor {
   /** Header flags added to responses from the network's own zone. */
   readonly flags: number
@@ -111,7 +111,10 @@ interface Interceptor {
   readonly isRedirected?: (asked: Asked) => boolean
 }
 
-/** Creates a network that redirects port 53 over UDP and TCP to the server of its zone `own`; HTTPS reaches `world`. */
+/**
+ * Creates a network that redirects queries over UDP and TCP to the server of its zone `own`. Queries over HTTPS, and those for which
+ * `isRedirected` is false, reach `world`.
+ */
 export function intercepted(
   world: (asked: Asked) => FakeReply,
   own: FakeZone,

@@ -54,7 +54,7 @@ const WRONG = reportOn('example.com', ['prefix=token', 'prefix=tok'])
 test.each([
   ['wait', 'Try again in 2 hours'],
   ['fix', 'Caches may keep the old state for up to 2 hours'],
-] as const)('terminal, Markdown and HTML reports with verdict %s name the wait once', (verdict, said) => {
+] as const)('terminal, Markdown and HTML reports with verdict %s give the wait once', (verdict, said) => {
   const report = { ...WRONG, verdict }
   for (const text of [
     renderTerminalReport(report, LAYOUT),
@@ -65,7 +65,7 @@ test.each([
   expect(renderTerminalReport(report, LAYOUT)).toContain(said)
 })
 
-test('a terminal report shows one value of a large TXT set and a count; Markdown and HTML reports show all', () => {
+test('a terminal report shows one value of a large TXT set and counts the others; Markdown and HTML reports show all values', () => {
   const foreign = Array.from({ length: 30 }, (_, n) => `foreign-${n}=${'x'.repeat(160)}`)
   const report = reportOn('example.com', ['prefix=token', ...foreign], { findings: [] })
   for (const width of [60, 80, 120, Number.POSITIVE_INFINITY]) {

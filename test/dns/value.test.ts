@@ -73,7 +73,7 @@ test.each([
   expect(explain(seen)).toBe(fault)
 })
 
-test('the expected value beside another value in one record has the fault `extra_text`', () => {
+test('a TXT record with the expected value and another one has the fault `extra_text`', () => {
   const both = record('other-verify=1234567890', EXPECTED)
   expect(explainMismatch(EXPECTED, [both])).toEqual({
     fault: 'extra_text',

@@ -6,7 +6,7 @@ const READING_MS = 1e-6
 /** Whether a file is being read or written, which takes real time. */
 const isAtFiles = () => process.getActiveResourcesInfo().some((kind) => /^(FSReq|CloseReq)/.test(kind))
 
-/** Creates a clock that advances only when all other work is done: then the earliest sleeper wakes. */
+/** Creates a clock that, apart from `READING_MS`, advances only when all other work is done: then the earliest sleeper wakes. */
 export function createVirtualClock(): Clock {
   const sleepers: { at: number; wake: () => void }[] = []
   let now = 0

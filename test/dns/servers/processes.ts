@@ -46,7 +46,7 @@ export function startProcess(command: string, args: readonly string[], cwd?: str
   }
 }
 
-/** Waits until a server has an SOA answer for a name; after 20 seconds, throws with the server's output. */
+/** Waits until a server answers an SOA query for a name with NOERROR; after 20 seconds, throws with the server's output. */
 export async function untilAnswering(
   address: string,
   port: number,

@@ -18,7 +18,7 @@ export interface TestZone {
   readonly undelegated?: true
   readonly ttl?: number
   readonly minimum?: number
-  /** Address of the zone's name servers, instead of their IPv4 addresses. */
+  /** IPv6 address of `ns-a` and `ns-b`, instead of their IPv4 addresses. */
   readonly ipv6?: string
   readonly signed?: true
 }

@@ -1,6 +1,6 @@
 import type { TestZone } from './zone-file.ts'
 
-/** Value that each scenario expects at its name. */
+/** Value that the checks of these zones expect. */
 export const EXPECTED = 'mc-verify=Q7dX2kV9pLr4TzB8nW'
 export const OTHER_TOKEN = 'mc-verify=A1b2C3d4E5f6G7h8J9'
 const SPF = '@ TXT "v=spf1 include:_spf.example.net ~all"'

@@ -91,7 +91,7 @@ describe('sendQuery', () => {
     expect(tried).toEqual(expected)
   })
 
-  test('a truncated UDP response is returned if TCP fails', async () => {
+  test('a truncated UDP response is returned if TCP fails and a larger UDP buffer does not help', async () => {
     const { reply } = await asking(({ transport }) =>
       transport === 'udp' ? { flags: AA | TC } : 'unreachable',
     )
