@@ -44,7 +44,7 @@ test('the error schema allows exactly the exit codes other than 0', () => {
   expect(error?.properties?.['exit']?.enum).toEqual(Object.values(Exit).filter((code) => code !== 0))
 })
 
-test('the report schema refuses missing and additional fields, and the claim schema allows any field', () => {
+test('the report schema refuses missing and additional fields, and the claim schema allows unknown fields', () => {
   const report = { name: 'example.com', expected: null, verdict: 'unknown', ready: false, claim: null }
   const rest = { retry_after_seconds: null, zone: null, nameservers: [], resolvers: [], findings: [] }
   expect(schemas.problems('report.json', { ...report, ...rest })).toEqual([])

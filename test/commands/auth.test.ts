@@ -59,7 +59,7 @@ it('auth token of a profile that is not signed in hints at the profile that is s
   expect(stderr).toMatch(/not signed in\nhint: .*\(default\): mailclaim auth switch default\n$/)
 })
 
-it('auth token --scope prints a token of that scope only, and the next auth token prints one of several scopes', async () => {
+it('auth token --scope prints a token of that scope only, which the next auth token does not print', async () => {
   const world = await signedIn()
   const before = world.session()
   const { exit, stdout } = await mailclaim(world, 'auth', 'token', '--scope', 'emails:send')
@@ -75,7 +75,7 @@ it('auth token --scope prints a token of that scope only, and the next auth toke
   expect(await world.counts()).toMatchObject({ refreshes: 2, reuse_detections: 0 })
 })
 
-it('auth token --min-lifetime renews a token that is valid for less, and only warns if it was renewed within the last minute', async () => {
+it('auth token --min-lifetime renews a token that is valid for less, and only warns if that token was renewed within the last minute', async () => {
   const world = await signedIn()
   const token = async (...words: string[]) => {
     const { stdout, stderr } = await mailclaim(world, 'auth', 'token', '--json', ...words)
@@ -97,7 +97,7 @@ it('auth token --min-lifetime renews a token that is valid for less, and only wa
 
 it.each([
   ['an API key', ['--scope', 'emails:send'], 2],
-  ['an empty scope, which would mean every scope', ['--scope', ' '], 2],
+  ['an empty scope', ['--scope', ' '], 2],
 ])('auth token --scope with %s exits 2', async (what, words, exit) => {
   const world = await signedIn(what === 'an API key' ? { environment: { apiKey: 'key-1' } } : {})
   expect(await mailclaim(world, 'auth', 'token', ...words)).toMatchObject({ exit, stdout: '' })
@@ -132,7 +132,7 @@ describe('auth status', () => {
     `)
   })
 
-  it('auth status --json names the state of the session, and exits 0 if it is usable and 4 if not', async () => {
+  it('auth status --json names the state of the session, and exits 0 for a usable session, 4 for an unusable or missing one', async () => {
     const world = await createSandboxSession()
     expect(await state(world)).toMatchObject({ state: 'none', exit: 4, in_force: null })
     await world.signIn()
@@ -151,7 +151,7 @@ describe('auth status', () => {
     expect(await state(world)).toMatchObject({ state: 'elsewhere', exit: 4 })
   })
 
-  it('auth status with a locked keychain reports `store_unavailable`, not that nobody is signed in', async () => {
+  it('auth status with a locked keychain reports the state `store_unavailable`, and exits 4', async () => {
     const keychain = createFakeKeychain()
     const world = await signedIn({ keychain }, 'keychain')
     keychain.trouble = 'locked'
@@ -162,7 +162,7 @@ describe('auth status', () => {
     })
   })
 
-  it('auth status during another login reports `active` if that login ends, `refreshing` while it holds the lock, and `store_unavailable` if it released the lock without a session', async () => {
+  it('auth status during another login reports the state `active` if that login ends, `refreshing` if it holds the lock, and `store_unavailable` if it released the lock without a new session file', async () => {
     const keychain = createFakeKeychain()
     const world = await signedIn({ keychain }, 'keychain')
     const { disk, lock } = world.files
@@ -353,7 +353,7 @@ it.each([
   expect(await world.counts()).toMatchObject({ refreshes: 0 })
 })
 
-it('auth list shows the known profiles and that of --profile with their credentials, and auth switch refuses an unknown profile', async () => {
+it('auth list shows the known profiles and the one of --profile with their credentials; auth switch refuses an unknown profile', async () => {
   const world = await signedIn()
   const { stdout } = await mailclaim(world, 'auth', 'list', '--json', '--profile', 'work')
   expect(JSON.parse(stdout).data).toEqual([

@@ -144,7 +144,7 @@ test('config set and unset keep unknown keys of the configuration file', async (
   })
 })
 
-test('an invalid value in the configuration file fails only commands that use the setting', async () => {
+test('an invalid resolver in the configuration file makes claims check fail, but not config get of another setting and config unset', async () => {
   const context = createFakeContext()
   write(context, { version: 1, profiles: { default: { resolver: 'soon', store: 'file' } } })
   expect(await type('config get store', context)).toMatchObject({ code: 0, stdout: 'file\n' })

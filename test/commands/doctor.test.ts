@@ -191,7 +191,7 @@ test.each<Row>([
   ['no resolver', DNS, 'warning', 0, { dns: { ...open, systemResolvers: async () => [] } }, 'no usable'],
   ['a chosen resolver', DNS, 'ok', 0, { dns: open, words: CHOSEN }, '192.0.2.99'],
   ['a chosen resolver', 'direct DNS', 'skipped', 0, { dns: open, words: CHOSEN }, ''],
-  ['a web page as resolver', DNS, 'warning', 0, { dns: open, words: PAGE }, `${PAGE[1]} (HTTP 401)`],
+  ['HTTP 401 from a resolver', DNS, 'warning', 0, { dns: open, words: PAGE }, `${PAGE[1]} (HTTP 401)`],
   ...Object.entries({ SERVFAIL: 2, NXDOMAIN: 3, REFUSED: 5, 'NOERROR without data': 0 }).map(
     ([name, rcode]): Row => {
       const said = `resolvers that did not find com, which exists: 192.0.2.53 (${name})`

@@ -85,7 +85,7 @@ describe('a list of the service', () => {
     })
   })
 
-  it('grants list --before prints the items before a cursor, in the order of the list', async () => {
+  it('grants list --before prints the 100 items before a cursor in the order of the list, even with --limit 150', async () => {
     const { type } = await sandboxWith({ grants: 250 })
     const all = ids((await type('grants list --format jsonl')).out)
     const back = await type(`grants list --format jsonl --limit 150 --before ${all[200]}`)

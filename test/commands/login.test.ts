@@ -90,7 +90,7 @@ describe('login', () => {
     expect(context.stderr.text).not.toMatch(/access-1|refresh-1|code-1/)
   })
 
-  it('login opens the browser, except with --no-browser or over SSH', async () => {
+  it('login opens the browser, but not with --no-browser, or over SSH without BROWSER', async () => {
     const usual = contextWith()
     await (await signIn(usual)).ended
     expect(usual.opened).toHaveLength(1)
@@ -123,7 +123,7 @@ describe('login', () => {
 
   it.each<[string, Options, RegExp]>([
     ['a scope with a quote', { scope: ['a"b'] }, /--scope/],
-    ['an empty scope, which would mean every scope', { scope: [''] }, /--scope/],
+    ['an empty scope', { scope: [''] }, /--scope/],
     ['a redirect URI that is not an address', { redirectUri: 'callback' }, /--redirect-uri/],
     ['a resource that is not an address', { resource: 'mail' }, /resource/],
   ])('login refuses %s with exit 2, before it sends a request', async (_what, options, says) => {
@@ -199,7 +199,7 @@ describe('login', () => {
     expect(context.requests).toEqual([])
   })
 
-  it('login --with-api-key --no-input still reads the key from a pipe', async () => {
+  it('login --with-api-key --no-input reads the key from a pipe', async () => {
     const context = createFakeContext({ respond: () => jsonResponse(200, {}) })
     context.stdin.stream.end('key_0123456789\n')
     await start(context, { store: 'file', input: false, withApiKey: true })
@@ -288,8 +288,8 @@ describe('login', () => {
       ['without a terminal', 'no_keychain', {}, { browser: false }],
       ['with --json', 'no_keychain', { terminal }, { json: true }],
       ['if the keychain was chosen', 'no_keychain', { terminal }, { store: 'keychain' }],
-      ['if the keychain is locked', 'timeout', { terminal }, {}],
-    ])('login does not offer the file store %s', async (_what, trouble, options, given) => {
+      ['if the keychain does not answer', 'timeout', { terminal }, {}],
+    ])('login does not prompt, but hints at --store file, %s', async (_what, trouble, options, given) => {
       const { context } = await without(trouble, options)
       await expect(start(context, { profile: 'work', ...given })).rejects.toMatchObject({
         exit: Exit.notSignedIn,

@@ -68,7 +68,7 @@ it.each([
   )
 })
 
-it('the URL of an API operation keeps the path of the base URL', () => {
+it('appendPath adds a path to the path of the base URL', () => {
   expect(appendPath(parseBaseUrl('https://x.example/api/v1/', '--base-url'), '/oauth/token').href).toBe(
     'https://x.example/api/v1/oauth/token',
   )
@@ -135,7 +135,7 @@ it('any IPv4 address with a port, and any IPv6 address with or without a port, i
   )
 })
 
-it.each(['1e3', '-1', '0', '65536', ' ', '80x', '0x50'])('the port %j is refused with exit 2', (text) => {
+it.each(['1e3', '-1', '0', '65536', ' ', '80x', '0x50'])('parseInteger refuses the port %j', (text) => {
   expect(() => parseInteger(text, '--port', 1, MAX_PORT)).toThrow(expect.objectContaining({ exit: 2 }))
 })
 

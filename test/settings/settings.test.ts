@@ -58,7 +58,7 @@ describe.each(Object.entries(EXAMPLES) as [SettingKey, readonly [string, string 
       expect(await run(['config', 'get', name], context)).toBe(5)
     })
 
-    test(`the setting ${key} is taken from the option before the variable, the profile and the default`, async () => {
+    test(`the setting ${key} is taken from the option, else the variable, else the profile, else the default`, async () => {
       const context = createFakeContext()
       expect(await chosen({}, context)).toEqual(
         setting.default && { value: setting.default, source: 'default' },

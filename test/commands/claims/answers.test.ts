@@ -111,7 +111,7 @@ test.each(['Example.COM.', 'example.com', null])(
   },
 )
 
-test('claim and claims create fail without showing the record if it is at another name, or its value is an SPF policy', async () => {
+test('claim and claims create fail if the record is at another name or its value is an SPF policy, and claims create does not show it', async () => {
   for (const [name, value] of [
     ['_dmarc.example.com', VALUE],
     ['example.org', VALUE],
@@ -129,7 +129,7 @@ test('claim and claims create fail without showing the record if it is at anothe
   }
 })
 
-test('claims verify exits 6 if the service refuses to verify, or 0 if the claim has a new status by then', async () => {
+test('claims verify exits 6 if the service refuses to verify a pending claim, and 0 if the claim is verified by then', async () => {
   for (const [status, code] of [
     ['pending', 6],
     ['verified', 0],
@@ -162,7 +162,7 @@ test('claims verify --all counts a claim that fails as `claim_failed`, even if n
   expect({ code, stderr }).toEqual({ code: 9, stderr: expect.stringContaining('\n  claim_failed: 1 ') })
 })
 
-test('claims create hints at claims get after a conflict; for a claim that the service has lost, commands exit 5, and claims list --refresh forgets it', async () => {
+test('claims create hints at claims get after a conflict; claims get, verify, watch, record and check exit 5 for a claim that the service has lost, and claims list --refresh forgets that claim', async () => {
   const conflict = createWorld({ respond: () => jsonResponse(409, { name: 'conflict', message: 'Yours' }) })
   expect(errorOf(await conflict.run('claims', 'create', 'example.com', '--json'))).toMatchObject({
     exit: 6,

@@ -57,7 +57,7 @@ const NEGATIVE_ENDS = [
 ]
 
 test.each(NEGATIVE_ENDS.flatMap((end) => [[VALUE], ['prefix=other'], []].map((txt) => [end, txt] as const)))(
-  'claims check of a claim that ended with %j, with %j in DNS, exits 9 and suggests no fix',
+  'claims check of a claim that ended with %j, with %j in DNS, exits 9 and suggests no change in DNS',
   async (end, txt) => {
     const world = await knowing({ respond: () => claimOf(end), txt: () => txt })
     const check = (format: string) => world.run('claims', 'check', 'example.com', '--format', format)
@@ -238,7 +238,7 @@ test.each([
   'example.com --wait',
   'example.com example.net --value prefix=token',
   'https://example.com',
-])('claims check %s is a usage error', async (words) => {
+])('mailclaim claims check %s is a usage error if no claim is known', async (words) => {
   const world = createWorld({ apiKey: undefined })
   expect((await world.run('claims', 'check', ...words.split(' '))).code).toBe(2)
 })
