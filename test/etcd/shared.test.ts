@@ -51,7 +51,7 @@ describe('a session that machines share', () => {
     expect(etcd.asked).toBe(asked)
   })
 
-  test('during an outage of etcd, a machine uses its valid access token, and a machine without one exits 7 and sends nothing', async () => {
+  test('during an outage of etcd, a machine uses its valid access token, and a machine without one fails with exit 7 and sends no refresh token', async () => {
     const { a, b, etcd, service, renew } = await pair()
     await renew(a)
     etcd.fate = () => 'lost'
@@ -87,7 +87,7 @@ describe('a session that machines share', () => {
     expect(service.isCurrent(found?.session.refreshToken)).toBe(true)
   })
 
-  test('an expired authentication token of etcd is renewed, and the request repeated', async () => {
+  test('after etcd has invalidated its authentication token, a client authenticates again and repeats the request', async () => {
     const { a, etcd, renew } = await pair()
     const store = openSharedStore(a)
     await store.read()
@@ -153,7 +153,7 @@ describe('a session that machines share', () => {
     expect([service.refreshes, service.reuse]).toEqual([2, 0])
   })
 
-  test('after a refresh with unknown outcome, every machine fails at once with exit 4 and the hint to sign in again', async () => {
+  test('after a refresh with unknown outcome, another machine fails at once with exit 4 and the hint to sign in again', async () => {
     const { a, b, clock, service, renew } = await pair()
     service.fate = () => 'consumed'
     expect(await failureOf(renew(a))).toMatchObject({ code: 'refresh_interrupted', exit: 4 })
@@ -169,7 +169,7 @@ describe('a session that machines share', () => {
     expect(service.refreshes).toBe(1)
   })
 
-  test('if a machine is killed after sending the token, other machines wait 60 s and then report an unknown outcome', async () => {
+  test('if a machine is killed after sending the token, a renewal on another machine waits 60 s and then reports an unknown outcome', async () => {
     const { a, b, clock, machine, service, renew } = await pair()
     service.fate = () => 'killed'
     void renew(a)
@@ -202,7 +202,7 @@ describe('a session that machines share', () => {
     ['refused', 'invalid_request'],
     ['unreachable', 'unreachable'],
     ['busy', undefined],
-  ])('a renewal whose token stays unused (service: %s) leaves no marker in etcd', async (fate, code) => {
+  ])('a refresh that leaves its token unused (%s) lets another machine renew', async (fate, code) => {
     const { a, b, service, renew } = await pair()
     let times = 0
     service.fate = () => (code !== undefined || ++times === 1 ? fate : 'tokens')
@@ -249,11 +249,11 @@ describe('a session that machines share', () => {
   })
 
   test.each<[string, ServiceFate, Partial<RenewOptions>, string, string | undefined]>([
-    ['an unused token', 'refused', {}, 'invalid_request', undefined],
-    ['an unknown outcome', 'consumed', {}, 'refresh_interrupted', 'refresh_interrupted'],
-    ['the end of the session', 'tokens', { retryInterrupted: true }, 'session_over', 'session_over'],
+    ['unused token', 'refused', {}, 'invalid_request', undefined],
+    ['unknown use of the token', 'consumed', {}, 'refresh_interrupted', 'refresh_interrupted'],
+    ['end of the session', 'tokens', { retryInterrupted: true }, 'session_over', 'session_over'],
   ])(
-    '%s that etcd does not confirm is delivered to etcd by the next command of the same machine',
+    'the outcome of a renewal (%s), if etcd does not confirm it, is delivered to etcd by the next command of the same machine',
     async (_what, fate, options, code, later) => {
       const { a, b, clock, etcd, service, renew } = await pair()
       if (options.retryInterrupted) {
@@ -273,7 +273,7 @@ describe('a session that machines share', () => {
     },
   )
 
-  test('an outcome file (`pending.…`) with damaged tokens is not delivered to etcd', async () => {
+  test('the tokens in a damaged outcome file (`pending.…`) are not delivered to etcd', async () => {
     const { a, b, etcd, renew } = await pair()
     etcd.fate = fates('pass', 'lost')
     await renew(a)
@@ -311,7 +311,7 @@ describe('a session that machines share', () => {
     })
   })
 
-  test('if somebody removes the key from etcd, new tokens stay on the machine until its next login', async () => {
+  test('if the key of the session is removed from etcd during a renewal, the new tokens stay on the machine until its next login', async () => {
     const { a, etcd, service, signIn, renew } = await pair()
     service.connected = () => etcd.put(undefined)
     await renew(a)
@@ -361,7 +361,7 @@ describe('a session that machines share', () => {
     }
   })
 
-  test('a machine that has seen a later generation than an etcd restored from a backup sends no token, and exits 4', async () => {
+  test('if etcd was restored from a backup, the renewal of a machine that has seen a later generation sends no token, and fails with exit 4', async () => {
     const { a, etcd, service, renew } = await pair()
     const early = etcd.value()
     await renew(a)
@@ -370,7 +370,7 @@ describe('a session that machines share', () => {
     expect([service.refreshes, service.reuse]).toEqual([1, 0])
   })
 
-  test('a renewal with a wrong encryption key, or of a changed value in etcd, exits 4, and a login replaces the value', async () => {
+  test('a renewal with a wrong encryption key, or of a changed value in etcd, fails with exit 4, and a login replaces the value', async () => {
     const { a, machine, etcd, signIn, renew, service } = await pair()
     const stranger = await machine('build-c', Buffer.alloc(32, 9).toString('base64'))
     expect(await failureOf(renew(stranger))).toMatchObject({ code: 'store_unavailable', exit: 4 })
@@ -420,7 +420,7 @@ test('20 machines that need a new access token at the same time send one refresh
   }
 })
 
-test('random faults of etcd, service and processes cause no reuse of a token, and lose no token that etcd has confirmed', async () => {
+test('random faults of etcd, service and processes cause no token reuse, and without a kill, a lost response or a logout, some machine can still renew', async () => {
   const etcdFate = fc.constantFrom<Fate>(...Array(4).fill('pass'), 'lost', 'unanswered', 'late', 'killed')
   const serviceFates = ['tokens', 'tokens', 'refused', 'busy', 'consumed', 'killed'] as const
   const step = fc.record({

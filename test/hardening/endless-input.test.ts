@@ -29,7 +29,7 @@ test('`login --with-api-key` refuses an endless input after reading less than 5 
   expect(taken()).toBeLessThan(5)
 })
 
-test('a claim of 5 MB, too large for the ledger, is shown with one warning, and `claims list` still works', async () => {
+test('`claims get` of a claim of 5 MB, too large for the ledger, succeeds with one warning, and `claims list` still works', async () => {
   const claim = { domain_id: 'd-1', name: 'example.com', status: 'pending', note: 'x'.repeat(5_000_000) }
   const context = createFakeContext({
     environment: { settings: { base_url: 'http://127.0.0.1:1' }, apiKey: 'k' },

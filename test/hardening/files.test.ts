@@ -155,7 +155,7 @@ describe.runIf(needs('posix')).each(Object.keys(USERS))('damage to the %s', (wha
     expect(lstatSync(path).isSymbolicLink()).toBe(isFollowed || what === 'ledger entry')
   })
 
-  test(`a directory or another user's file in place of the ${what} is refused`, async () => {
+  test(`a directory in place of the ${what} is refused, and, if the tests run as root, another user's file`, async () => {
     const { client, files } = await clientWithFiles()
     const path = files[what] ?? ''
     const text = readFileSync(path)

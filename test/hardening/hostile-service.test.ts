@@ -129,7 +129,7 @@ test.each<[string, number, () => HttpResponse]>([
   ['no response', 7, fail('timeout', 'maybe')],
   ['a refused connection', 7, fail('connect', 'no')],
   ['a protocol error', 7, fail('protocol', 'maybe')],
-])('if the service responds with %s, commands that print its data exit %i', async (_what, exit, respond) => {
+])('if a request gets %s, commands that print service data exit %i', async (_what, exit, respond) => {
   for (const { line } of COMMANDS) {
     const ran = await perform(world(), { line, respond })
     await expectPromised(ran)
@@ -144,7 +144,7 @@ test('commands accept a valid JSON response that the service labels as HTML', as
   }
 })
 
-test('a service whose JSON is nested 100,000 levels deep makes the commands that print its data exit 7', async () => {
+test('if a response has JSON nested 100,000 levels deep, the commands that print data of the service exit 7', async () => {
   const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
   for (const { line, answer } of COMMANDS) {
     const respond = () => textResponse(200, JSON.stringify(answer).replace(/\}$/, `,"deep":${deep}}`))

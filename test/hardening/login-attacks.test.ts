@@ -195,7 +195,7 @@ describe('a waiting login', () => {
     await expect(hit(login, '/callback')).rejects.toThrow(/ECONNREFUSED|ECONNRESET/)
   })
 
-  test('a login that waits for the browser has its callback on 127.0.0.1, and sends no CORS, cookie or server header', async () => {
+  test('a login that waits for the browser listens on 127.0.0.1, and its answer to a forged request has no CORS, cookie or server header', async () => {
     const login = await startLogin()
     const page = await fetch(`${login.callback.href}?state=x`, {
       headers: { origin: 'https://evil.example' },
@@ -227,7 +227,7 @@ describe.runIf(needs('chromium'))('the callback page in a browser', () => {
   })
   afterAll(() => browser.close())
 
-  test('the callback page runs and loads nothing and has no link, whatever markup the parameters contain', async () => {
+  test('the callback page runs and loads nothing and has no link, although its parameters contain markup', async () => {
     const login = await startLogin()
     const page = await browser.newPage()
     const asked: string[] = []

@@ -177,7 +177,7 @@ test('the tests with hostile text cover every command', () => {
   expect(names.filter((name) => !attacked.some((line) => line.startsWith(name)))).toEqual([])
 })
 
-test.each(COMMANDS)('hostile text never begins a line on stderr of %s', async (_name, line, which) => {
+test.each(COMMANDS)('hostile text begins no line on stderr of %s', async (_name, line, which) => {
   for (const evil of BEGINNINGS) {
     const refusal = jsonResponse(422, { name: evil, message: evil })
     for (const answer of [jsonResponse(200, poisoned(evil)[which]), refusal]) {
@@ -204,7 +204,7 @@ test.each(COMMANDS)(
   },
 )
 
-test.each(['zone', 'value', 'table'])('hostile text is harmless in claims record as %s', async (format) => {
+test.each(['zone', 'value', 'table'])('hostile text is harmless in `claims record` (%s)', async (format) => {
   const { claim } = poisoned(EVIL)
   const record = { type: 'TXT', name: 'app.example.com', value: `prefix=${EVIL}`, ttl: EVIL }
   for (const name of [record.name, `${EVIL}.example.com`]) {
@@ -250,7 +250,7 @@ test.each<readonly string[]>([
 })
 
 test.each(['base_url', 'client_id', 'profile', 'store', 'resolver', 'authoritative_port'])(
-  'hostile text as the setting %s, in a variable or the configuration file, is harmless in messages',
+  'hostile text as the setting %s, in a variable or the configuration file, is harmless in all output',
   async (key) => {
     const settings = { base_url: 'http://127.0.0.1:1' }
     const inVariable = world(true, { respond: () => jsonResponse(401, {}) })

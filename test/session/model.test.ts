@@ -71,7 +71,7 @@ function createVisited() {
 }
 
 describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
-  it('one fault at any step of any command, then any command, cause no token reuse and no untrue message', async () => {
+  it('after one fault at any step of any command, no command reuses a token without `--retry-interrupted`, and no message is untrue', async () => {
     const visited = createVisited()
     const start = newStory(store)
     for (const command of COMMANDS) {
@@ -85,7 +85,7 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
     expect(visited.size).toBeGreaterThan(50)
   })
 
-  it('after a renewal whose response was lost, one fault at any step of any command causes no token reuse', async () => {
+  it('after a renewal whose response was lost, and a fault at any step of any command, no command reuses a token without `--retry-interrupted`', async () => {
     const visited = createVisited()
     const lost = await runMove(newStory(store), {
       command: 'renew',
@@ -99,7 +99,7 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
     }
   })
 
-  it('a power loss at any step of any command loses no stored token and causes no token reuse', async () => {
+  it('after a power loss at any step of any command, no stored token is lost, and no renewal reuses a token', async () => {
     const visited = createVisited()
     const start = newStory(store)
     for (const command of COMMANDS) {
@@ -125,7 +125,7 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
     }
   })
 
-  it('a random sequence of commands, each with at most one random fault, causes no token reuse and no untrue message', async () => {
+  it('in a random sequence of commands, each with at most one random fault, none reuses a token without `--retry-interrupted`, and no message is untrue', async () => {
     const entry = fc.record({
       command: fc.constantFrom(...COMMANDS),
       step: fc.nat(20),
@@ -159,7 +159,7 @@ describe('a keychain', () => {
     expect(machine.broken).toEqual([])
   })
 
-  it('a renewal does not send the token in a keychain item of another sign-in, even of a higher generation', async () => {
+  it('a renewal does not send the token in a keychain item of another sign-in that has a higher generation', async () => {
     const machine = new Machine(base, 'keychain')
     machine.item = '111111111111.9@0:0.0'
     const { end } = await machine.run('renew')
@@ -167,7 +167,7 @@ describe('a keychain', () => {
     expect(machine.grants).toEqual([{ good: 1, isRevoked: false }])
   })
 
-  it('a renewal that cannot read the keychain stores the new token in session.json, without writing to the keychain', async () => {
+  it('a renewal that cannot read the keychain, but finds its token in session.json, stores the new token there, without writing to the keychain', async () => {
     const machine = new Machine(base, 'keychain')
     await machine.run('renew', { step: 'set', fate: 'fails' })
     const { end, steps } = await machine.run('renew', { step: 'get', fate: 'fails' })

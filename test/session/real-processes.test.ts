@@ -91,7 +91,7 @@ describe.runIf(needs('posix'))('a signal', () => {
 })
 
 describe.runIf(needs('posix'))('a disk', () => {
-  it.runIf(needs('bash'))('a refresh that cannot write sends nothing and keeps the session', async () => {
+  it.runIf(needs('bash'))('a refresh that cannot write sends no token and keeps the session', async () => {
     const world = await createProcessSession({ store: 'file' })
     world.session.expire()
     // `ulimit -f 0` acts as a full disk: writing the first byte of a file fails.
@@ -128,7 +128,7 @@ describe.runIf(needs('posix'))('secrets', () => {
     return answer.ok ? String(answer.value).replace(/^.*?:/, '') : ''
   }
 
-  it('secrets appear in no message, log, argument or environment of a command', async () => {
+  it('the tokens of a session appear in no output, argument or environment of `auth refresh`, `auth status` and `logout`', async () => {
     const world = await createProcessSession({ store: 'file' })
     const secrets = secretsOf(world)
     const said: string[] = []
@@ -163,7 +163,7 @@ describe.runIf(needs('posix'))('secrets', () => {
   })
 
   it.runIf(needs('gnome-keyring'))(
-    'secrets in a keychain appear in no file, argument or environment',
+    'a refresh token in the keychain is not in session.json, nor in a message, argument or environment of `auth token`',
     async () => {
       const keyring = await startKeyring({ state: 'unlocked' })
       const world = await createProcessSession({ store: 'keychain', keyring })

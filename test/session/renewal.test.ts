@@ -129,7 +129,7 @@ describe('a refresh', () => {
     ['two refused connections, then tokens', 'ok', 'ok', 1, [refuseConnection, refuseConnection]],
     ['three refused connections', 'unreachable 7', 'ok', 1, Array(3).fill(refuseConnection)],
   ])(
-    'a refresh answered with %s ends with %s, and the next command with %s',
+    'a refresh that gets %s ends with %s, and the next one with %s',
     async (_what, end, next, sent, answers) => {
       const world = await signedIn(answers)
       expect(await endOf(() => getCredential(world.io))).toBe(end)
@@ -196,7 +196,7 @@ describe('a disk that fails after the token was sent', () => {
 
 describe('a note file shorter than its reserved space', () => {
   it.each([0, 4096])(
-    'a note file of %i bytes, shorter than its reserved space, is reported as cut off before sending, with the hint to retry',
+    'a note file of %i bytes, shorter than its reserved space, is reported as a renewal cut off before sending, with the hint to retry',
     async (bytes) => {
       const world = await signedIn([() => oauthError(401, 'invalid_client')])
       writeFileSync(join(world.files.directory, `next.${sessionIn(world.files).id}.1`), ' '.repeat(bytes))
@@ -316,7 +316,7 @@ describe('the access token', () => {
 })
 
 describe('a session', () => {
-  it('a renewal whose session another process renews meanwhile takes the new access token, and sends no refresh token', async () => {
+  it('a renewal whose session another process renews before the token is sent takes the new access token, and sends no refresh token', async () => {
     const world = await signedIn([])
     const { http } = world.context
     const send = (request: HttpRequest) => {
@@ -418,7 +418,7 @@ describe('waiting', () => {
     letGo()
   })
 
-  it('a renewal that waits too long for the lock exits 7, and sends no refresh token', async () => {
+  it('a renewal that waits too long for the lock fails with exit 7, and sends no refresh token', async () => {
     const world = await signedIn([])
     const letGo = await hold(world)
     expect(await endOf(() => renewCredential(world.io, { always: true }))).toBe('session_busy 7')

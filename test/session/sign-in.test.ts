@@ -85,7 +85,7 @@ describe('a login', () => {
   })
 
   it.each(['no_module', 'no_keychain', 'locked', 'timeout', 'refused'] as const)(
-    '`prepareSignIn` fails with a broken keychain (%s), and keeps the former session',
+    '`prepareSignIn` fails with an unusable keychain (%s), and keeps the former session',
     async (trouble) => {
       const { io, keychain, files } = await machine()
       await signInWith(io, tokens('1'), 'file')
@@ -113,7 +113,7 @@ describe('a login', () => {
 
 describe('a stored API key', () => {
   it.each(['file', 'keychain'] as const)(
-    'an API key (%s store) can be stored and used although the profile cannot be locked, and is never renewed',
+    'an API key (%s store) can be stored and used although the profile cannot be locked; its renewal is refused',
     async (store) => {
       const { io, keychain, files } = await machine()
       await files.prepare()

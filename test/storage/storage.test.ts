@@ -30,7 +30,7 @@ describe.runIf(needs('posix'))('a private directory', () => {
 })
 
 describe('an atomic write', () => {
-  it('a concurrent reader never sees a partial text during an atomic write', async () => {
+  it('a concurrent reader sees only complete texts during repeated atomic writes', async () => {
     writeFileDurably(path, JSON.stringify({ text: 'a'.repeat(200_000) }))
     const script = join(home, 'reader.mjs')
     writeFileSync(
@@ -50,7 +50,7 @@ describe('an atomic write', () => {
     expect(await ended).toBe(0)
   })
 
-  it('a failed atomic write keeps the old file, leaves no temporary file, and reports path and cause', () => {
+  it('an atomic write whose flush fails keeps the old file, leaves no temporary file, and reports path, cause and hint', () => {
     writeFileDurably(path, 'old')
     const unknown = 'Unknown system error -122: Unknown system error -122, fsync'
     for (const [error, words, hint] of [
