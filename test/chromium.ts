@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { which } from './requirements.ts'
 
-/** Starts the machine's Chromium, for tests that run if it `needs('chromium')`. */
+/** Starts the machine's Chromium. Tests that call this run only if `needs('chromium')`. */
 export function launchChromium(): Promise<Browser> {
   return chromium.launch({
     executablePath: which('chromium') ?? 'chromium',

@@ -101,15 +101,16 @@ describe.runIf(needs('posix', 'bash', 'jq'))('the publishing recipes in the docu
   const flarectl = [...place.split(' '), `--content=${RDATA}`]
   const doctl = ['--record-name', '_mc', `--record-data=${VALUE}`, '--record-ttl', '300']
   test.each([
-    ['flarectl', [{ Content: '"v=spf1 -all"' }], ['dns', 'create', ...flarectl, '--ttl', '1']],
-    ['flarectl', [{ Content: RDATA }], undefined],
+    ['flarectl', 'adds', [{ Content: '"v=spf1 -all"' }], ['dns', 'create', ...flarectl, '--ttl', '1']],
+    ['flarectl', 'does not add', [{ Content: RDATA }], undefined],
     [
       'doctl',
+      'adds',
       [{ type: 'TXT', name: '@', data: VALUE }],
       ['compute', 'domain', 'records', 'create', 'example.com', '--record-type', 'TXT', ...doctl],
     ],
-    ['doctl', [{ type: 'TXT', name: '_mc', data: VALUE }], undefined],
-  ])('the publish recipe for %s adds the record unless it is in %j', async (tool, records, created) => {
+    ['doctl', 'does not add', [{ type: 'TXT', name: '_mc', data: VALUE }], undefined],
+  ])('the publish recipe for %s %s the record to %j', async (tool, _verb, records, created) => {
     const { calls, code, stderr } = await run(tool, records)
     expect(code, stderr).toBe(0)
     expect(calls.slice(1)).toEqual(created === undefined ? [] : [created])
@@ -122,7 +123,7 @@ describe.runIf(needs('posix', 'bash', 'jq'))('the publishing recipes in the docu
   })
 
   test.each(['aws', 'gcloud', 'az', 'flarectl', 'doctl', 'hcloud'])(
-    'the publish recipe for %s exits with the exit code of that command',
+    "the publish recipe for %s exits with the tool's exit code",
     async (tool) => {
       expect((await run(tool, null, { STATUS: '4' })).code).toBe(4)
     },

@@ -89,7 +89,7 @@ export interface FakeContext extends Context {
   readonly stderr: FakeOutput
   readonly clock: FakeClock
   readonly stdin: { readonly isTTY: boolean; readonly stream: PassThrough }
-  /** HTTP requests sent so far, in order. */
+  /** HTTP requests sent so far, in order; empty if the test gives its own `http`. */
   readonly requests: HttpRequest[]
   /** URLs opened in a browser so far, in order. */
   readonly opened: string[]
@@ -102,7 +102,7 @@ export interface FakeContextOptions {
   /** Makes all standard streams a terminal of this width; by default, they are pipes. */
   terminal?: { columns: number }
   environment?: Partial<Context['environment']>
-  /** Returns the response to each HTTP request; by default, a request fails the test. */
+  /** Returns the response to each HTTP request; by default, a request rejects with an error. */
   respond?: (request: HttpRequest) => HttpResponse | Promise<HttpResponse>
   http?: Context['http']
   dns?: Context['dns']
@@ -117,7 +117,7 @@ const temporary = () => (existsSync('/dev/shm') ? '/dev/shm' : tmpdir())
 
 /**
  * Creates a context in which only the files are real. HTTP requests, DNS queries, shell commands and prompts for which no option is
- * given fail the test.
+ * given reject with an error.
  */
 export function createFakeContext(options: FakeContextOptions = {}): FakeContext {
   const home = options.home ?? mkdtempSync(join(temporary(), 'mailclaim-test-'))
@@ -180,7 +180,7 @@ export interface FakeKeychain extends Keychain {
   /** Stored secrets by account. */
   readonly items: Map<string, string>
   readonly calls: KeychainRequest[]
-  /** Failure of the following calls. In a `locked` keychain, as on Linux, items seem absent, and `set` fails. */
+  /** Failure of all later calls. In a `locked` keychain, as on Linux, items seem absent, and only `set` fails. */
   trouble: 'none' | 'locked' | Extract<KeychainResult, { ok: false }>['reason']
 }
 

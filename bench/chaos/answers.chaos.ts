@@ -18,7 +18,7 @@ interface Result extends Outcome {
 const { clients } = shareClients()
 
 it(
-  'after any answer to a refresh but a false refusal (status, cut, delay or stop), no used refresh token is sent and no message is untrue',
+  'after any answer to a refresh request, except a refusal of a processed request, no used refresh token is sent, and no message is untrue',
   async () => {
     const began = performance.now()
     // Start the slowest cases first, so that the clients finish at about the same time.

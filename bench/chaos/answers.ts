@@ -19,7 +19,7 @@ export interface AnswerCase {
   readonly words?: readonly string[]
   /** Milliseconds for which the client process is stopped (SIGSTOP), from before the answer is written. */
   readonly stoppedForMs?: number
-  /** Whether the state directory is moved away before the command ends, as if a network file system were unmounted. */
+  /** Whether the state directory is moved away before the answer is written, as if a network file system were unmounted. */
   readonly isStateGone?: true
   /** Writes the answer. @param tokens token response as JSON; empty if the request wasn't processed */
   write(socket: Socket, tokens: string, base: string): Promise<void> | void
@@ -197,7 +197,7 @@ function delays(): AnswerCase[] {
   const close = (socket: Socket, tokens: string) => void socket.end(whole(tokens))
   const keepOpen = async (socket: Socket, tokens: string) => {
     socket.write(whole(tokens).replace('connection: close\r\n', ''))
-    // Keep the connection open for 40 s, which is longer than any of these processes is stopped.
+    // Keep the connection open for 40 s, which is longer than any case stops the client process.
     await Promise.race([sleep(40_000, undefined, { ref: false }), closed(socket)])
     socket.destroy()
   }

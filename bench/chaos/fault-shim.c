@@ -3,13 +3,13 @@
  * go wrong. Nothing here knows what the program's files are called.
  *
  *   FAULT_STATE  the state directory; every call on a path or descriptor below it is numbered
- *   FAULT_CODE   the program's own files; their calls are numbered once the program holds a lock
+ *   FAULT_CODE   the program's own files; calls on them are numbered after the program has first taken a lock
  *   FAULT_LOG    one line per call: number, name, path or socket, result, and `hit` if the fault hit it
  *   FAULT_AT     the number of the call that goes wrong; 0 for none
  *   FAULT_KIND   kill-before, kill-after, said-failed (the call is done and reported as EIO), or an errno to report
  *                instead of the call
- *   FAULT_LASTS  `same`: so do all later calls of the same name on files; `changes`: all later calls that change files or
- *                directories, as on a file system that turned read-only
+ *   FAULT_LASTS  `same`: all later calls of the same name on files go wrong too; `changes`: all later calls that change or
+ *                flush files or directories, as on a file system that turned read-only
  *
  * Child processes are left alone.
  */
@@ -236,7 +236,7 @@ int __xstat64(int version, const char *path, struct stat64 *to) { return (void)v
 int __lxstat64(int version, const char *path, struct stat64 *to) { return (void)version, lstat64(path, to); }
 int __fxstat64(int version, int fd, struct stat64 *to) { return (void)version, fstat64(fd, to); }
 
-/* libuv calls close and statx by number, past the functions that this file replaces. */
+/* libuv calls close and statx by number, past the functions above. */
 long syscall(long number, ...) {
   va_list rest;
   va_start(rest, number);

@@ -31,7 +31,7 @@ export function isKill(fault: Fault): boolean {
 /** Faults that a broken or full disk returns for each later call as well. */
 export const LASTING_FAULTS: readonly Fault[] = ['EIO', 'ENOSPC', 'EDQUOT', 'EROFS', 'EACCES', 'ESTALE']
 
-/** Calls that a lasting fault hits after the first: `same`, those of the same name; `changes`, all that change files. */
+/** Later calls on files that a lasting fault also hits: `same`, those of the same name; `changes`, all that change or flush files. */
 export type FaultExtent = 'same' | 'changes'
 
 /** A system call of the program, as logged by the shim. */
@@ -54,7 +54,7 @@ export function compileShim(onEnd: OnEnd): string {
   return library
 }
 
-/** Returns the environment that makes the shim log each call, and inject a fault into one of them. */
+/** Deletes the client's log; returns the environment that makes the shim log each call and, with `strike`, inject a fault. */
 export function shimEnvironment(
   library: string,
   client: Client,
@@ -71,7 +71,7 @@ export function shimEnvironment(
   }
 }
 
-/** Returns the calls of the last process that ran with the shim. */
+/** Returns the calls in the client's log: those of the last process that ran with the shim. */
 export function readCalls(client: Client): Call[] {
   if (!existsSync(logOf(client))) return []
   const lines = readFileSync(logOf(client), 'utf8').trimEnd().split('\n')
@@ -91,12 +91,12 @@ export function wroteNote(calls: readonly Call[]): boolean {
   return calls.some(({ name, about, result }) => name === 'create' && /\/next\./.test(about) && result >= 0)
 }
 
-/** Whether a call writes to a connection: even if such a call reports a failure, its bytes may have left. */
+/** Whether a call writes to an outgoing connection: even if such a call reports a failure, its bytes may have left. */
 export function isSend({ name, about }: Call): boolean {
   return about === 'socket' && /^(write|writev|send|sendmsg)$/.test(name)
 }
 
-/** Whether a call used a connection. */
+/** Whether a call used a network socket. */
 export function isOnNetwork({ about }: Call): boolean {
   return about === 'socket' || about === 'accepted'
 }
@@ -112,7 +112,7 @@ export function isOwnCode({ about }: Call): boolean {
   return /^dist(\/|$)/.test(about)
 }
 
-/** Describes a call without process ids and random names, so that each run gives the same text. */
+/** Describes a call without process ids and random names, so that each run describes the same call alike. */
 export function describeCall(call: Call): string {
   const about = call.about
     .replace(/[0-9a-f]{12}/g, '*')

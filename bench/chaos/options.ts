@@ -7,7 +7,7 @@ export const seed = Number(process.env['MAILCLAIM_CHAOS_SEED'] ?? randomInt(2 **
 /** Number of clients (homes) that run at the same time. */
 export const clientCount = Number(process.env['MAILCLAIM_CHAOS_CLIENTS'] ?? availableParallelism())
 
-/** Number of items to take from each list; undefined for all. */
+/** Number of items that `sample` takes from each list; undefined for all. */
 const sampleSize =
   process.env['MAILCLAIM_CHAOS_SAMPLE'] === undefined
     ? undefined

@@ -39,11 +39,11 @@ export interface Client {
   tokensOnDisk(): string[]
 }
 
-/** Scopes of the first sign-in. */
+/** Scopes of each sign-in. */
 const SCOPE = 'emails:send domains:write'
 
 /**
- * Registers the creation of the clients that all tests of a file share. Call at the top of the file.
+ * Registers the creation of clients that tests share. Must be called outside of tests: at the top of a file or of a `describe`.
  *
  * @returns the clients, an array filled before the tests begin; and a function that registers clean-up of shared resources
  */
@@ -69,7 +69,7 @@ async function createClient(onEnd: OnEnd): Promise<Client> {
     MAILCLAIM_BASE_URL: service.base,
     MAILCLAIM_CLIENT_ID: 'chaos',
     MAILCLAIM_STORE: 'file',
-    // Disable io_uring, by which libuv of Node 22 and later can bypass the libc functions that the shim replaces.
+    // Disable io_uring, by which libuv can bypass the libc functions that the shim replaces.
     UV_USE_IO_URING: '0',
     NODE_DISABLE_COMPILE_CACHE: '1',
   })

@@ -50,7 +50,7 @@ interface Aftermath {
   readonly calls: readonly Call[]
 }
 
-/** A command to run with a fault in each of its system calls. The session's access token has expired. */
+/** A command to run with a fault in each of its system calls. If there is a session, its access token has expired. */
 interface Operation {
   readonly name: string
   readonly faults: readonly Fault[]
@@ -166,14 +166,14 @@ async function verifyRefresh(
     // If the disk stays broken after the answer, the token can't be stored: the command has to report that, with the access token
     // or exit 4.
     if (processed > 0 && !isLost) wrong.push(`an answer was lost: ${endingOf(first)}`)
-    // If the note file can't be removed either, the next command has to report `refresh_interrupted`, whose hint names the safe way.
+    // If the note file can't be removed either, the next command has to report `refresh_interrupted`, whose hint says what to do.
     const isNamed = next.error?.code === 'refresh_interrupted' && wroteNote(calls)
     if (bytes === 0 && !isNamed) wrong.push(`stranded, and nothing had left: ${endingOf(next)}`)
     return { stranded: bytes > 0 ? 'the answer had arrived' : 'nothing had left', wrong }
   }
   const hit = calls.find((call) => call.hit)
   // A lost answer is a broken promise: after one failed file operation and no network fault, the second attempt stores the new
-  // token in its reserved space.
+  // token in the space reserved for it.
   if (processed > 0 && !isKill(fault) && hit !== undefined && !isOnNetwork(hit))
     return { stranded: 'the answer had arrived', wrong: [...wrong, `an answer was lost: ${endingOf(first)}`] }
   if (bytes > 0 || (hit !== undefined && isSend(hit) && !isKill(fault)))
@@ -215,7 +215,7 @@ describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at any sy
   })
 
   it.each([REFRESH, NARROWED, FIRST_LOGIN, LOGIN, LOGOUT])(
-    '$name with one failing or killed system call sends no used token and prints no untrue message',
+    '$name with a fault or a kill at any one system call sends no used refresh token, and prints no untrue message',
     async (operation) => {
       const began = performance.now()
       const { length: count } = await listCalls(operation)
@@ -232,7 +232,7 @@ describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at any sy
   )
 
   it.each([REFRESH, NARROWED, FIRST_LOGIN, LOGIN, LOGOUT])(
-    '$name on a disk that keeps failing from any system call on sends no used token and prints no untrue message',
+    '$name on a disk that keeps failing from any system call on sends no used refresh token, and prints no untrue message',
     async (operation) => {
       const began = performance.now()
       const positions = sample((await listCalls(operation)).filter(isOnDisk).map(({ number }) => number))

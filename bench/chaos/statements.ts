@@ -2,9 +2,9 @@ import type { Run } from './run-mailclaim.ts'
 
 /** Facts about a run, observed from outside, to check the messages of the program against. */
 export interface Observed {
-  /** Number of bytes of the refresh request that left the process during the run. */
+  /** Number of bytes of refresh requests that the service has received. */
   readonly bytes: number
-  /** Number of rotations of the refresh token by the service until now. */
+  /** Number of token requests that the service has processed; each rotated the refresh token. */
   readonly processed: number
   /** Whether the next plain command works; undefined if that is unknown or irrelevant. */
   readonly nextWorks?: boolean
@@ -54,7 +54,7 @@ export function findUntruths(run: Run, observed: Observed): string[] {
   return said.map((words) => `untrue: ${JSON.stringify(words)} (${endingOf(run)})`)
 }
 
-/** Returns the malfunctions of a run: it hung, crashed, or reported a bug. */
+/** Returns the malfunctions of a run: it hung, crashed, reported a bug, or printed a stack trace. @param killed ignores a crash */
 export function findMalfunctions(run: Run, killed = false): string[] {
   if (run.hung) return ['hung']
   if (typeof run.code === 'string' && !killed) return [`crashed: ${run.code}`]

@@ -14,7 +14,7 @@ interface Memory {
 }
 
 export interface RequestCounts {
-  /** Number of bytes received in token requests, complete or not. */
+  /** Number of bytes received in POST requests, such as token requests, complete or not. */
   bytes: number
   /** Number of token requests that were processed: each made a new refresh token. */
   processed: number
@@ -113,7 +113,7 @@ export class TokenService {
     return this.#memory.accessTokens.get(accessToken)?.scope
   }
 
-  /** Whether the last request for the list used a token of a grant that was issued after the last rewind. */
+  /** Whether the last accepted request for the list used a token of a grant that was issued after the last rewind. */
   get servedNewGrant(): boolean {
     return this.#servedGrant !== undefined && !this.#before.grants.has(this.#servedGrant)
   }

@@ -42,7 +42,7 @@ async function one(item: object, options: GivenOptions, columns?: number) {
   return context.stdout.text
 }
 
-test("a list in JSON is one document of all pages, with the further fields of the service's envelope", async () => {
+test("a list in JSON is one document with the items of all pages and the other fields of the service's response", async () => {
   const envelope = { total: 2, object: 'list', data: [], has_more: true }
   const { out } = await list([[{ id: 'a' }], [{ id: 'b' }]], { json: true }, { envelope, hasMore: true })
   expect(out).toBe('{"object":"list","total":2,"data":[{"id":"a"},{"id":"b"}],"has_more":true}\n')
@@ -62,16 +62,13 @@ test('any list in JSON is a valid document, with one item per line on a terminal
   )
 })
 
-test.each(['json', 'jsonl', 'tsv', 'table'])(
-  'a list in %s prints each page as soon as the page arrives',
-  async (format) => {
-    const { io, context } = await ioFor({ format })
-    await io.list(COLUMNS).page({ items: [{ id: ID }] })
-    expect(context.stdout.text).toContain(ID)
-  },
-)
+test.each(['json', 'jsonl', 'tsv', 'table'])('a list in %s prints its first page at once', async (format) => {
+  const { io, context } = await ioFor({ format })
+  await io.list(COLUMNS).page({ items: [{ id: ID }] })
+  expect(context.stdout.text).toContain(ID)
+})
 
-test('a list has one item per line in JSONL, and a heading and untruncated values in TSV', async () => {
+test('a list has one item per line in JSONL, and a heading and escaped values in TSV', async () => {
   const items = [{ id: ID, client: { name: 'A\tB\n' }, count: 0, only_programs: null }, { id: 'x' }]
   expect((await list([items], { format: 'jsonl' })).out).toBe(
     items.map((item) => `${JSON.stringify(item)}\n`).join(''),
@@ -102,7 +99,7 @@ test('a list of texts that plainText has joined can be split into the same texts
   )
 })
 
-test('an object has no value for a field that it only inherits, such as constructor', () => {
+test('valueAt returns undefined for a field that an object only inherits, such as constructor', () => {
   expect(valueAt({}, 'constructor')).toBeUndefined()
   expect(valueAt({}, '__proto__.polluted')).toBeUndefined()
 })
@@ -231,13 +228,13 @@ test('wrapping a text loses nothing but spaces, and makes no line wider than the
 describe('color', () => {
   const environment = { settings: {}, noColor: false, ci: false, ssh: false, term: 'xterm' }
   test.each<[string, object, boolean | undefined, boolean, boolean]>([
-    ['a terminal gets color', {}, undefined, true, true],
-    ['a pipe gets no color', {}, undefined, false, false],
-    ['--no-color disables color', { forceColor: '3' }, false, true, false],
-    ['NO_COLOR disables color', { noColor: true }, undefined, true, false],
-    ['FORCE_COLOR overrides NO_COLOR and pipes', { forceColor: '1', noColor: true }, undefined, false, true],
+    ['a terminal gets color by default', {}, undefined, true, true],
+    ['a pipe gets no color by default', {}, undefined, false, false],
+    ['--no-color beats FORCE_COLOR', { forceColor: '3' }, false, true, false],
+    ['NO_COLOR disables color on a terminal', { noColor: true }, undefined, true, false],
+    ['FORCE_COLOR=1 beats NO_COLOR in a pipe', { forceColor: '1', noColor: true }, undefined, false, true],
     ['FORCE_COLOR=0 disables color', { forceColor: '0' }, undefined, true, false],
-    ['TERM=dumb disables color', { term: 'dumb' }, undefined, true, false],
+    ['TERM=dumb disables color on a terminal', { term: 'dumb' }, undefined, true, false],
   ])('%s', (_what, more, option, isTTY, expected) => {
     expect(usesColor({ ...environment, ...more }, option, { isTTY })).toBe(expected)
   })

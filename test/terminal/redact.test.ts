@@ -26,7 +26,7 @@ const secrets = fc.string({
   maxLength: 40,
 })
 
-it('a secret is redacted in any escapes of JSON, URLs and HTML, and the surrounding text is kept', () => {
+it('a secret with any mix of JSON, JavaScript, percent and numeric HTML escapes is redacted, and the text around it is kept', () => {
   fc.assert(
     fc.property(
       secrets,
@@ -50,7 +50,7 @@ it('each occurrence of an unescaped secret is redacted', () => {
   )
 })
 
-it('a secret without its last characters is redacted, but a common prefix of secrets is kept', () => {
+it('a secret without its last character is redacted, and a text with only the common prefix of secrets is kept', () => {
   expect(redact('no for re_live_0123456789abcde!', ['re_live_0123456789abcdef'], '#')).toBe('no for #!')
   expect(redact('a key begins with re_live_', ['re_live_0123456789abcdef'], '#')).toBe(
     'a key begins with re_live_',
@@ -66,7 +66,7 @@ it('a percent-encoded secret of up to 300,000 characters is redacted', () => {
   }
 })
 
-it('a text without the secret is unchanged by redaction', () => {
+it('redaction changes no text that lacks the secret, and ignores an empty secret', () => {
   fc.assert(
     fc.property(fc.string(), (text) => {
       expect(redact(text, ['', 'a-secret-of-nobody'])).toBe(text)
@@ -74,7 +74,7 @@ it('a text without the secret is unchanged by redaction', () => {
   )
 })
 
-it('redaction of 200,000 incomplete escapes or near matches ends within the time limit of a test', () => {
+it('redaction of 200,000 incomplete escapes or near matches changes no length, and ends within the time limit of a test', () => {
   for (const filler of ['\\', '%', '&#', 'aaaaaaab', '\\u00'])
     expect(redact(filler.repeat(200_000), ['aaaaaaaaaaaaaaaa'])).toHaveLength(filler.length * 200_000)
 })
