@@ -60,7 +60,7 @@ export function validateRedirect(
     return validated.get('code') ? validated : 'it has no code'
   } catch (error) {
     if (!(error instanceof oauth.AuthorizationResponseError)) return (error as Error).message
-    const { error: code, error_description: said } = error
-    return oauthError(code, said === undefined ? code : `${said} (${code})`)
+    const { error: code, error_description: description } = error
+    return oauthError(code, description === undefined ? code : `${description} (${code})`)
   }
 }

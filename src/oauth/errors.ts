@@ -2,7 +2,7 @@ import { CliError, ERRORS, type ErrorCode } from '../errors.ts'
 
 /**
  * Hints by error code: codes of RFC 6749 sections 4.1.2.1 and 5.2 and RFC 8707 section 2, and this program's own, such as
- * `no_refresh_token`. Undefined if only the service's message can help.
+ * `no_refresh_token`. Undefined for a code with which only the service's message can help.
  */
 export const OAUTH_ERROR_HINTS = {
   access_denied: 'sign in to the service in that browser, then sign in again here and approve it',

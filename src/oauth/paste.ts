@@ -35,7 +35,8 @@ const CODE_OR_ERROR = /(?:^|&)(?:code|error)=(?![^&]*(?:(?:code|error)=|:\/\/))[
  * arrive only after Enter. In raw mode it arrives at once, so raw mode is on from the first input until input pauses. On Windows
  * raw mode stays off, because the console would discard that last line.
  *
- * @param judge called when input pauses, with all text so far, and with its part after the last pause that followed a line end
+ * @param judge called when input pauses, with all text so far, and with the part of it that arrived after the last pause at a line
+ *   end
  * @returns a function that stops reading
  */
 export function readPastes(
@@ -132,7 +133,7 @@ function findRedirect(text: string, isOneLine: boolean, { state, issuer }: Expec
   return undefined
 }
 
-/** Returns the reason, for the user, why a normalized text contains no complete redirect of this sign-in. */
+/** Returns the reason, for the user, why a text from `normalizePaste` contains no complete redirect of this sign-in. */
 function explainRefusal(text: string, { state, host }: ExpectedRedirect): string {
   if (/code_challenge[=%]/.test(text))
     return 'that is the address to open: paste the one that the browser ends up at after your approval'

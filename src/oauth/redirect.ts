@@ -1,7 +1,7 @@
 import { usageError } from '../errors.ts'
 import { isLoopback } from '../settings/addresses.ts'
 
-/** IP addresses, port and path at which the callback server listens for the redirect. */
+/** IP addresses, port (0: any free port) and path at which the callback server listens for the redirect. */
 export interface RedirectTarget {
   /** `--redirect-uri` exactly as given; undefined for `http://127.0.0.1:{port}/callback` with any free port. */
   readonly uri: string | undefined

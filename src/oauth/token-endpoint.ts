@@ -222,12 +222,12 @@ function parseTokenResponse(
   const isSuccess = status >= 200 && status <= 299
   const whole = parseJsonObject(text)
   const body = whole ?? (isSuccess ? readCompletePairs(text) : undefined)
-  const { details } = parseErrorBody(body, { headers, text }, (said) => redactTokens(redact(said, secrets)))
+  const { details } = parseErrorBody(body, { headers, text }, (part) => redactTokens(redact(part, secrets)))
   const tokens: FoundTokens = isSuccess ? readTokens(body, scope, now) : {}
   const code = oauthErrorOf(status, body?.['error'])
   const isEmpty = text === '' && !/html|xml/i.test(headers['content-type'] ?? '')
   const isRefusal = status === 429 || (status === 503 && (body !== undefined || isEmpty))
-  const said = details === '' ? `HTTP ${status}` : `HTTP ${status}: ${details}`
+  const answer = details === '' ? `HTTP ${status}` : `HTTP ${status}: ${details}`
   return {
     status,
     ...tokens,
@@ -238,7 +238,7 @@ function parseTokenResponse(
     /** `details` of `parseErrorBody` without secrets: the service's message with its `error`, or a description of the body. */
     details,
     /** HTTP status, `details`, transport failure and `defect`, as far as present, as one line for messages. */
-    summary: [said, brokenBy?.message, tokens.defect].filter(Boolean).join('; '),
+    summary: [answer, brokenBy?.message, tokens.defect].filter(Boolean).join('; '),
     /** Milliseconds of `Retry-After` if the response shows that the request was refused for now; otherwise undefined. */
     retryAfterMs:
       isRefusal && brokenBy === undefined ? parseRetryAfterMs(headers['retry-after'], now) : undefined,

@@ -36,7 +36,7 @@ export interface FollowOptions<T> {
   readonly delays: BackoffOptions & { readonly steady?: number }
   /** Resource from an earlier response. With it, a first request that fails with exit 7 doesn't end the watch. */
   readonly known?: T
-  /** Called after the deadline: returns code, name of the resource and hint for the error, exit 8. */
+  /** Returns code, name of the resource and hint of the error, exit 8, for a deadline that has passed. */
   readonly timeout: (value: T) => { readonly code: ErrorCode; readonly what: string; readonly hint: string }
 }
 

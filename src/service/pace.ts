@@ -12,8 +12,8 @@ const PAUSES = { first: 1000, max: 30_000, jitter: 0 } as const
 const MAX_REFUSAL_MS = 5 * 60_000
 
 /**
- * State of consecutive refusals: when the first refused request was sent (`since`) and the pause ends (`until`), both in
- * milliseconds of the monotonic clock; the number of `pauses` so far; and the last refusal.
+ * State of consecutive refusals by the service: when the first refused request was sent (`since`) and the pause ends (`until`),
+ * both in milliseconds of the monotonic clock; the number of `pauses` so far; and the `response` of the last refusal.
  */
 interface Refusal {
   readonly since: number

@@ -29,7 +29,10 @@ export function invalidResponseError(what: string, status?: number): CliError {
   })
 }
 
-/** Error for a response about another resource than the requested one. A retry would get the same response, so polling ends. */
+/**
+ * Error for a response about another resource than the requested one. A retry would get the same response, so `followResource`
+ * stops polling.
+ */
 export class WrongResourceError extends CliError {
   constructor(what: string) {
     const { code, message, hint } = invalidResponseError(what)
@@ -86,7 +89,7 @@ function isDeeperThan(levels: number, value: unknown): boolean {
 }
 
 /**
- * Checks that each field of a shape, also in nested objects, has the same type in the object, or is null or missing there.
+ * Checks that each field of a shape, also in nested objects, has the same type in the object, or is null or missing.
  *
  * @param where name of the object in the message
  * @param anyOf fields of which at least one must be present and not null; otherwise an error sent with status 200 would pass
@@ -167,7 +170,7 @@ export function responseError(
 ): CliError {
   const { status, headers, text } = response
   const object = parseJsonObject(text)
-  const { name = '', details } = parseErrorBody(object, response, (said) => redact(said, [credential.value]))
+  const { name = '', details } = parseErrorBody(object, response, (part) => redact(part, [credential.value]))
   const retryAfterMs = parseRetryAfterMs(headers['retry-after'], clock.now())
   // Scripts compare the code in JSON errors, so a permanent refusal other than 401 gets the service's own error name, if that looks
   // like a code.

@@ -63,13 +63,13 @@ export function toTransportError(
   if (error instanceof TransportError) return error
   const { code: reported = '', syscall = '', message } = rootCause(error)
   const code = syscall === 'getaddrinfo' && hasNoDescriptor() ? 'EMFILE' : reported
-  const said = excerpt(`${message ?? error}`, 200)
-  const [, kind, text] = ERRORS.find(([pattern]) => pattern.test(`${code} ${syscall} ${said}`)) ?? []
+  const quoted = excerpt(`${message ?? error}`, 200)
+  const [, kind, text] = ERRORS.find(([pattern]) => pattern.test(`${code} ${syscall} ${quoted}`)) ?? []
   const filled = text
     ?.replace('PEER', peer)
     .replace('CODE', code)
-    .replace('MESSAGE', () => said)
-  return new TransportError(kind ?? 'protocol', sent, filled ?? said, error)
+    .replace('MESSAGE', () => quoted)
+  return new TransportError(kind ?? 'protocol', sent, filled ?? quoted, error)
 }
 
 /**

@@ -328,12 +328,12 @@ describe('a process suspended beyond its time limit', () => {
     return response
   }
 
-  it('the request of a process that is suspended beyond its timeout gets a response that arrived during the suspension', async () => {
+  it('a request whose process is suspended beyond the timeout gets a response that arrived during the suspension', async () => {
     const url = await otherThread(['HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n', 'late'])
     expect(text(await stopped(url, 100, { method: 'POST', body: 'x' }))).toBe('late')
   })
 
-  it('the request of a process that is suspended beyond its timeout fails with a timeout if no response arrived', async () => {
+  it('a request whose process is suspended beyond the timeout fails with a timeout if no response arrived', async () => {
     const url = await otherThread([])
     expect(await failureOf(stopped(url, 100))).toMatchObject({ kind: 'timeout', sent: 'maybe' })
   })
