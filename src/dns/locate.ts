@@ -115,8 +115,8 @@ async function askResolvers(
 
 /**
  * Follows referrals from the zone `start` down to the zone of `target`, or to a registry's denial. If the servers of a zone on
- * the path give no usable response, returns that zone or, if it is a registry's, undefined: the name's zone is
- * then one further down.
+ * the path give no usable response, returns that zone or, if it is a registry's, undefined, because the
+ * name's zone is usually below it.
  */
 async function followReferrals(target: string, start: FoundZone, check: DnsCheck) {
   let at = start
@@ -143,8 +143,8 @@ type PathReply = NonNullable<Awaited<ReturnType<typeof askServers>>>
 /**
  * Queries up to four addresses of a zone's servers for the SOA record of `target`, and returns the first response with a referral
  * or authoritative data; undefined if there is none. At a registry, a referral from any server is preferred: a denial might be
- * older than the domain, and data without a referral might come from an interceptor of one address family. Adds each server of a
- * registry that responds to `at.registry`.
+ * older than the domain, and data without a referral might come from an interceptor of one address family. Appends to
+ * `at.registry` each server of a registry, except the root's, that responds.
  */
 async function askServers(at: FoundZone, target: string, check: DnsCheck) {
   const { zone, registry } = at

@@ -48,7 +48,7 @@ export async function lookUpTxt(
   if (!answers.every((answer) => haveSameValues(answer.values, first.values)))
     return unknown(`the name servers of ${zone} disagree`)
   const values = deduplicateValues(first.values)
-  // Take the highest TTL for the zone's: a server with a lower one may answer from a cache, which counts the TTL down.
+  // Treat the highest TTL as the zone's own: a server with a lower one may answer from a cache, which counts the TTL down.
   const ttl = values.length === 0 ? null : Math.max(...answers.map((answer) => answer.ttl ?? 0))
   return { ...result, set: { values, ttl } }
 }

@@ -39,7 +39,7 @@ export interface TxtObservation {
   readonly values: readonly TxtValue[]
   /** TTL in seconds of the TXT set or of the first CNAME; null without either. From a resolver's cache: the time left. */
   readonly ttl: number | null
-  /** Negative TTL of the response in seconds (RFC 2308 section 5); null if it has TXT records, or no SOA record. */
+  /** Negative TTL in seconds (RFC 2308 section 5); null if the response has TXT records, or no SOA record. */
   readonly negativeTtl: number | null
   /** Target of the CNAME at the name; null without a CNAME, or with TXT records beside it. */
   readonly alias: string | null
@@ -122,11 +122,11 @@ export interface CnameChain {
 /**
  * State of a zone's DNSSEC records. Signatures aren't verified, except for the expiration of those over the SOA record.
  *
- * - `unsigned`: no DS record with an algorithm and a digest that validators support
- * - `ok`: a DS record matches a key, and a signature of the SOA record hasn't expired
- * - `no_key`: such a DS record, but no key
- * - `wrong_ds`: keys, but no DS record matches one
- * - `expired`: a DS record matches a key, but all signatures of the SOA record have expired
+ * - `unsigned`: no supported DS record, that is, with an algorithm and a digest that validators support
+ * - `ok`: a supported DS record matches a key, and a signature of the SOA record hasn't expired
+ * - `no_key`: a supported DS record, but no key
+ * - `wrong_ds`: supported DS records and keys, but none that match
+ * - `expired`: a supported DS record matches a key, but all signatures of the SOA record have expired
  */
 export interface DnssecObservation {
   readonly state: 'unsigned' | 'ok' | 'no_key' | 'wrong_ds' | 'expired'
@@ -190,7 +190,7 @@ type ZoneNotFound = {
 
 export type ZoneLocation = FoundZone | ZoneNotFound
 
-/** Everything that one check has observed; the findings are derived from it alone. */
+/** Request and responses of one check; its findings are derived from these alone. */
 export interface Observations {
   /** Checked name in A-labels (RFC 5890 section 2.3.2.1), lowercase. */
   readonly name: string
@@ -237,8 +237,8 @@ export function detectInterception(seen: Pick<Observations, 'servers' | 'locatio
   const heard = servers.filter(({ isImplausible }) => isImplausible !== null)
   const registry = location.kind === 'found' ? location.registry : []
   // Answer records from a registry's server (`isImplausible` null) are plausible only if a name server of the domain has the same
-  // address, and thus serves both zones. An interceptor gives these records at any address. A server whose host name is only its
-  // address was found by these same records, so it proves nothing.
+  // address, and thus serves both zones. An interceptor gives these records at any address. A server
+  // known only by its address (`singleServerZone`) might be the registry's server itself, so it doesn't count.
   const isSound = ({ isImplausible: bad, address }: Pick<ServerObservation, 'isImplausible' | 'address'>) =>
     bad === null ? heard.some((one) => one.address === address && one.host !== address) : !bad
   const isGenuine = (server: ServerObservation) => {

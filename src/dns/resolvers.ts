@@ -28,7 +28,7 @@ export async function observeResolver(
     const reply = await sendQuery(resolver, question, deadline, check.effects)
     const answer = toTxtObservation(reply, name, expected)
     const message = reply.kind === 'answer' ? reply.message : undefined
-    // A response without the RA and AA bits comes from a server that neither resolves names nor serves the zone, so report it as
+    // Without the RA and AA bits, the server offers neither recursion nor authority, so its response proves nothing: report it as
     // not checked.
     const knowsNothing = message?.ra === false && !message.aa
     return {

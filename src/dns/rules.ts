@@ -38,7 +38,7 @@ type ZoneState = Observations &
     readonly zone: string
     /** Hosts of the delegation in the parent zone; empty if unknown. */
     readonly parent: readonly string[]
-    /** Zone whose NS records delegate this zone; null if they are changed at the registrar. */
+    /** Zone whose NS records delegate this zone; null if the delegation is changed at the registrar. */
     readonly holder: string | null
   }
 
@@ -71,7 +71,7 @@ export function diagnose(observations: Observations): CheckReport {
   }
 }
 
-/** Minimum of a wait that a finding names: with 0 seconds, a script that waits for it would check in a loop without a pause. */
+/** Minimum seconds of a wait that a finding names: with 0, a script that waits so long would check in a loop without a pause. */
 const MIN_WAIT_SECONDS = 1
 /**
  * Maximum of `retry_after_seconds`: a longer TTL is most likely a mistake, and many caches limit TTLs (RFC 2308 section 5, RFC
@@ -106,7 +106,7 @@ function retryAfterSeconds(
   return ttl === null ? null : Math.min(MAX_WAIT_SECONDS, ttl)
 }
 
-/** Codes of findings that no response of a name server is usable, although resolvers might show the record. */
+/** Codes of findings which say that no name server gave a usable response; resolvers might still show the record. */
 const NO_REPLY: readonly FindingCode[] = ['nameserver_unreachable', 'resolver_unreachable', 'dns_intercepted']
 
 /**
@@ -182,7 +182,7 @@ function findCauses(state: ZoneState): Finding[] {
   if (state.expected === null) return findUnregistered(state) ?? findSuspicions(state)
   if (withRecord.length > 0) return [findDisagreement(state)]
   const best = explainMismatch(state.expected, valuesOf(withoutRecord), state.mayBeCut)
-  // Another claim's token at the name doesn't show where the expected value was put, so search other names as well.
+  // Another claim's token at the name doesn't show where the expected value was put, so look for it at other names as well.
   const isFault = best !== undefined && best.fault !== 'stale_token'
   const otherNames = isFault ? undefined : (findCname(state) ?? findMisplaced(state) ?? findWildcard(state))
   if (otherNames !== undefined) return otherNames
@@ -308,8 +308,8 @@ const prefixOf = (value: string): string => value.slice(0, value.indexOf('=') + 
  */
 function findDisagreement(state: ZoneState): Finding {
   const { name, zone, parent, holder, withRecord, withoutRecord } = state
-  // Whether the delegation, or the NS set of `others`, has none of the servers `some`: then the two serve different zones of the
-  // same name, and waiting doesn't help.
+  // Whether the delegation, or the NS set of `others`, has none of the servers `some`: then the two groups serve different zones of
+  // the same name, and waiting doesn't help.
   const areLeftOut = (some: readonly ServerObservation[], others: readonly ServerObservation[]) =>
     [parent, others.flatMap(({ nsSet }) => nsSet)].some(
       (hosts) => hosts.length > 0 && some.every(({ host }) => !hosts.includes(host)),
@@ -434,7 +434,8 @@ function findStaleResolvers(state: ZoneState): Finding[] {
 /**
  * Returns the seconds until a resolver's outdated data expires: a negative answer, an old value, or a CNAME, NS set or keys that
  * the name servers don't have. Null if caching doesn't explain that the resolver lacks the record: nothing outdated is cached (a
- * negative answer without SOA isn't, RFC 2308 section 5), the resolver has authority (AA), or all reported TTLs have passed.
+ * negative answer without SOA isn't, RFC 2308 section 5), the resolver has authority (AA), or the wait reported for `cached` has
+ * passed (`isOverdue`).
  */
 function staleSeconds(
   resolver: ResolverObservation,

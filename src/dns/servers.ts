@@ -214,9 +214,9 @@ async function followCnames(visited: readonly string[], check: DnsCheck): Promis
     ['NOERROR', 'NXDOMAIN', 'YXDOMAIN'].includes(one.rcode) && isFromZone(one, location.zone)
   const answers = servers.map((server) => getAnswer(server, { name: target, type: 'TXT' }, check, SERVER_MS))
   const message = await awaitPreferred(answers, isGood)
-  // Without a response, the chain certainly has no value only if no name server has an address.
+  // Without a response, the chain is known to lead to no value only if no name server has an address.
   if (message === undefined) return nothing(known.every((addresses) => addresses?.length === 0))
-  // No usable response: if it came from an authoritative server (no RA), resolvers find no value either.
+  // After an unusable response of an authoritative server (no RA), the chain counts as known: resolvers find no value either.
   if (!isGood(message)) return nothing(!message.ra)
   const { aliases, values, ttl } = readTxt(message, target)
   const isOver = values.length > 0 || aliases.length === 0

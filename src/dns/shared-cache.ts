@@ -41,7 +41,7 @@ export function createCheckCache(clock: Pick<Clock, 'monotonic'>) {
       const known = silences.get(keyOf(server))
       return known !== undefined && known.count >= SILENT_AFTER && clock.monotonic() < known.until
     },
-    /** Counts a query to a server as unanswered; with `answered`, resets the server's count to 0 instead. */
+    /** Counts an unanswered query to a server; if `answered`, resets the server's count to 0. */
     recordReply(server: DnsServerAddress, answered: boolean): void {
       const key = keyOf(server)
       const count = answered ? 0 : (silences.get(key)?.count ?? 0) + 1

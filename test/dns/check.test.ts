@@ -391,7 +391,7 @@ describe('records at other names', () => {
 
 // Round trips: NS of `com`; addresses of its servers; the referral; TXT; SOA and NS of the zone; the resolver or the other names.
 test.each([
-  ['ready', RECORD, 12],
+  ['visible', RECORD, 12],
   ['missing', [], 26],
 ])('a check of a %s record takes at most six round trips', async (_title, records, questions) => {
   const { ms, asked } = await timedObserve(fakeInternet([COM, zone(records)]))
