@@ -150,7 +150,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
     expect(second.outputs).toMatchObject({ result: 'completed', 'domain-id': first.outputs['domain-id'] })
   })
 
-  test('after its claim was superseded, the action says what to do, and creates no new claim', async () => {
+  test('after the claim was superseded, the action exits 9, says what to do, and outputs the id of the same claim', async () => {
     const { world, run, domain } = createJob()
     const first = run({ domain, timeout: '1' })
     await world.control('POST', `claims/${domain}/outcome`, { status: 'superseded' })
@@ -166,15 +166,15 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
 
   const NO_RECORD = { 'record-type': '', 'record-name': '', 'record-value': '' }
   test.each([
-    ['value', { record: { type: 'TXT', name: 'DOMAIN', value: 'p=$(id)' } }, NO_RECORD],
+    ['record value', { record: { type: 'TXT', name: 'DOMAIN', value: 'p=$(id)' } }, NO_RECORD],
     [
-      'name',
+      'record name',
       { record: { type: 'TXT', name: 'victim.example', value: 'p=t' }, status: 'completed' },
       NO_RECORD,
     ],
-    ['type', { record: { type: 'MX', name: 'DOMAIN', value: 'p=t' }, status: 'completed' }, NO_RECORD],
+    ['record type', { record: { type: 'MX', name: 'DOMAIN', value: 'p=t' }, status: 'completed' }, NO_RECORD],
     ['status', { status: 'odd\n$(id)' }, { status: '' }],
-  ])('the action does not output a harmful %s from the service', async (_what, fields, expected) => {
+  ])('the action does not output a harmful or wrong %s from the service', async (_, fields, expected) => {
     const { world, run, domain } = createJob()
     const own = JSON.parse(JSON.stringify(fields).replace('DOMAIN', domain)) as object
     await world.control('POST', 'faults', { kind: 'merge', path: '/domains/*', fields: own })
@@ -211,7 +211,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
     return { PATH, INSTALL_FROM: archives }
   }
 
-  test('the action without Node installs the archive, or prints one error if SHA256SUMS is missing', async () => {
+  test('on a machine without Node, the action claims with the archive, or prints one error if SHA256SUMS is missing', async () => {
     const { world, run, domain } = createJob()
     const machine = await withoutNode(world)
     const { outputs, log } = run({ domain, publish: './publish.sh' }, machine)

@@ -33,7 +33,7 @@ test('the TSV of a completed claim has its expiry date', async () => {
   expect(context.stdout.text).toContain('2026-11-28 04:30:02.06106+00')
 })
 
-test('the columns of claims list show a pending claim on one line of 100 characters, with a relative expiry', async () => {
+test('the columns of claims list show a pending claim in one line of a terminal of 100 columns, with a relative expiry time', async () => {
   const context = createFakeContext({ terminal: { columns: 100 }, environment: { noColor: true } })
   const writer = createIo(context, await fakeSettings(context)).list(CLAIM_LIST_COLUMNS)
   await writer.page({ items: [claim('pending')], envelope: {} })
@@ -44,7 +44,7 @@ test('the columns of claims list show a pending claim on one line of 100 charact
   `)
 })
 
-test('the columns of claims list describe a pending claim as expired once its expiry date has passed', async () => {
+test('the columns of claims list describe a pending claim as expired after its expiry date', async () => {
   const context = createFakeContext({ terminal: { columns: 100 }, environment: { noColor: true } })
   const writer = createIo(context, await fakeSettings(context)).list(CLAIM_LIST_COLUMNS)
   const old = { ...claim('pending'), expires_at: '2019-11-28 04:30:02+00' }

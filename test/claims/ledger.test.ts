@@ -26,7 +26,7 @@ async function ledger(baseUrl = 'https://api.example.com') {
   return { context, io: await at(baseUrl), at, directory, files }
 }
 
-test('the ledger stores each claim in one file in the directory of its domain, and saving the claim again replaces the file', async () => {
+test('the ledger stores each claim in a file in the directory of the domain, and saving the claim again replaces that file', async () => {
   const { io, files } = await ledger()
   await saveClaim(claimOf({ name: 'Bücher.example.' }), io)
   await saveClaim(claimOf({ name: 'Bücher.example.', status: 'completed' }), io)
@@ -35,17 +35,16 @@ test('the ledger stores each claim in one file in the directory of its domain, a
     expect.stringMatching(/^ex\/example\.com\/[0-9a-f]{32}\.json$/),
     expect.stringMatching(/^xn\/xn--bcher-kva\.example\/[0-9a-f]{32}\.json$/),
   ])
-  expect((await findClaimsByName('xn--bcher-kva.example', io)).map(({ claim }) => claim.status)).toEqual([
-    'completed',
-  ])
+  const found = await findClaimsByName('xn--bcher-kva.example', io)
+  expect(found.map(({ claim }) => claim.status)).toEqual(['completed'])
 })
 
 test.each([
   ['a name of 231 characters', `${'a.'.repeat(110)}example.com`],
   ['a name with a label of one letter', 'a.example.com'],
   ['a path instead of a domain name', '../../../x'],
-  ['no name', null],
-])('the ledger finds a claim with %s by its id and by its name', async (_, name) => {
+  ['no name, which counts as an empty one', null],
+])('the ledger finds a claim by id and by name if the claim has %s', async (_, name) => {
   const { io, files } = await ledger()
   await saveClaim(claimOf(), io)
   await saveClaim(claimOf({ name, domain_id: 'd2' }), io)
@@ -74,10 +73,8 @@ test('the ledger lists the claims of a domain by creation time, newest first, wh
   const { io } = await ledger()
   await saveClaim(claimOf({ domain_id: 'new', created_at: '2026-11-22 11:00:00+00', status: 'expired' }), io)
   await saveClaim(claimOf({ domain_id: 'old', created_at: '2026-11-20 11:00:00+00' }), io)
-  expect((await findClaimsByName('example.com', io)).map(({ claim }) => claim.domain_id)).toEqual([
-    'new',
-    'old',
-  ])
+  const found = await findClaimsByName('example.com', io)
+  expect(found.map(({ claim }) => claim.domain_id)).toEqual(['new', 'old'])
   expect(await listOpenDomains(io)).toEqual([])
 })
 
@@ -92,7 +89,7 @@ test('the ledger keeps the claims of two services apart', async () => {
   expect(await readAllClaims({ ...io, settings: { ...io.settings, chosen } })).toHaveLength(2)
 })
 
-test('the candidates for completion are the domains in the ledger with their statuses, without forgotten claims', async () => {
+test('the candidates for shell completion are the domains in the ledger that start with the typed text, with statuses and without forgotten claims', async () => {
   const { io } = await ledger()
   await saveClaim(claimOf(), io)
   await saveClaim(claimOf({ name: 'example.org', domain_id: 'd2', status: 'completed' }), io)

@@ -23,7 +23,7 @@ test('a domain list has one domain per line, optionally with the expected TXT va
   ])
 })
 
-test('a domain list with a header row is read by its headings, and a warning names the ignored columns', async () => {
+test('a domain list with a header row is read by column headings, and a warning names the ignored columns', async () => {
   const { inputs, stderr } = await read(
     'Client,Region,Domain\nACME,eu-west-1,a.example\n"X, Inc.",,b.example\n',
   )
@@ -65,7 +65,7 @@ test.each([
   })
 })
 
-test('a domain list with 200 unusable lines causes a warning about each of ten lines, and one with the number of lines', async () => {
+test('a domain list with 200 unusable lines causes eleven warnings: one for each of ten lines, and one that says there are 200', async () => {
   const { badLines, stderr } = await read(`a.example\n${'b ad\n'.repeat(200)}`)
   expect(badLines).toBe(200)
   expect(stderr.match(/^warning: /gm)).toHaveLength(11)
@@ -134,7 +134,7 @@ test('a domain on several lines of a list gets the TXT value from the line that 
   ])
 })
 
-test('the warning about a domain in quotation marks has its line number in the file, also after a cell with line breaks, and suggests the domain without them', async () => {
+test('after a cell with line breaks, the warning about a domain in typographic quotation marks has the right line number, and suggests the domain without the marks', async () => {
   const { stderr } = await read('domain,client\r\na.example,"X\r\nY"\r\n“b.example”,Z\r\n')
   expect(stderr).toContain('<stdin>:4: "“b.example”" is not a domain name')
   expect(stderr).toContain('(leave the quotation marks out: b.example)')
@@ -165,7 +165,7 @@ test.each([
     'quotation mark',
   ],
   ['HTML', '<!doctype html>\n<body>\na.example\n</body>\n', "isn't a list of domains"],
-])('a domain list is refused with one error if the file is %s', async (_what, text, message) => {
+])('a domain list is refused with exit 2 and no warning if the text is %s', async (_what, text, message) => {
   const context = createFakeContext()
   const stdin = { isTTY: false, stream: Readable.from([Buffer.from(text)]) as never }
   const io = createIo({ ...context, stdin }, await fakeSettings(context))
@@ -195,7 +195,7 @@ test('the domains of a list are read from its column "domain", or without one fr
 test.each([
   ['missing.txt', 'no such file or directory'],
   ['.', 'illegal operation on a directory'],
-])('--from refuses a file that cannot be read: %s', async (name, why) => {
+])('readDomainList refuses a path that cannot be read: %s', async (name, why) => {
   const context = createFakeContext()
   const home = context.directories.state
   const io = createIo(context, await fakeSettings(context))

@@ -40,7 +40,7 @@ test('an ASCII value quoted for a zone file parses back unchanged, in strings of
   )
 })
 
-test('a TXT value quoted for a zone file escapes quotation marks, backslashes and bytes outside of ASCII', () => {
+test('a TXT value is quoted for a zone file with escaped quotation marks, backslashes and bytes outside of ASCII', () => {
   expect(quoteTxtValue('a"b\\c')).toBe('"a\\"b\\\\c"')
   expect(quoteTxtStrings([Buffer.from('é')])).toBe('"\\195\\169"')
 })
@@ -51,7 +51,7 @@ describe('the record of a claim', () => {
     record: { type: 'TXT', name: 'example.com.', value: 'a=b', ttl: 'Auto' },
   }
 
-  test("a claim's record has its name without the trailing dot, and no TTL if the service sends Auto", () => {
+  test("a claim's record has a name without the trailing dot, and no TTL if the service sends Auto", () => {
     expect(parseRecord(claim)).toEqual({ name: 'example.com', value: 'a=b', ttl: undefined })
     expect(parseRecord({ ...claim, record: { ...claim.record, ttl: '600' } }).ttl).toBe(600)
   })
@@ -70,7 +70,7 @@ describe('the record of a claim', () => {
     { record: null },
     { ...claim, record: { ...claim.record, value: null } },
     { ...claim, record: { ...claim.record, type: 'CNAME' } },
-  ])('a claim without a TXT record causes the error record_missing: %j', (broken) => {
+  ])('a claim without a TXT value causes the error record_missing: %j', (broken) => {
     expect(() => parseRecord(broken)).toThrow(expect.objectContaining({ code: 'record_missing', exit: 7 }))
   })
 })
@@ -79,7 +79,7 @@ test('the zone file line of a record without a TTL has a TTL of 300 and the quot
   expect(formatZoneLine(record)).toBe('app.example.com.\t300\tIN\tTXT\t"prefix=token"')
 })
 
-test('a record name with a line break, shell or option syntax, an empty label or hidden characters is rejected', () => {
+test('a record name with a line break, shell or option syntax, an empty label, an invisible letter or eight accents on a letter is rejected', () => {
   for (const name of [
     'example.com\nupdate delete example.com',
     'a;b.example',
@@ -97,7 +97,7 @@ test('a record name with a line break, shell or option syntax, an empty label or
   }
 })
 
-describe('a record that a service could misuse is rejected', () => {
+describe('limits for the record of a claim', () => {
   const of = (domain: string | undefined, name: string, value = 'p=t') =>
     parseRecord({ ...(domain === undefined ? {} : { name: domain }), record: { type: 'TXT', name, value } })
 
@@ -120,7 +120,7 @@ describe('a record that a service could misuse is rejected', () => {
     ['example.com', '_prefix'],
     ['bücher.example', 'bucher.example'],
     [undefined, 'example.com'],
-  ])('a claim of %s is rejected if its record is at %s', (domain, name) => {
+  ])('a claim with the domain name %s is rejected if its record is at %s', (domain, name) => {
     expect(() => of(domain, name)).toThrow(
       expect.objectContaining({
         code: 'unexpected_answer',
@@ -165,7 +165,7 @@ describe('a record that a service could misuse is rejected', () => {
 test.each([
   ['value', /^prefix=token-1\nprefix=token-2\n$/],
   ['zone', /^d1\.com\.\t300\tIN\tTXT\t"prefix=token-1"\nd2\.com\.\t300\tIN\tTXT\t"prefix=token-2"\n$/],
-])('claims record prints one record per line with --format %s', async (format, expected) => {
+])('claims record for two claims prints one line per record with --format %s', async (format, expected) => {
   const world = createWorld({
     respond(request) {
       const domain_id = request.split('/')[2] ?? ''

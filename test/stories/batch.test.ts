@@ -31,7 +31,7 @@ function keyed(): ServedWorld & {
 const linesOf = (text: string) => text.trimEnd().split('\n')
 const jsonLines = (text: string) => linesOf(text).map((line) => JSON.parse(line) as Record<string, unknown>)
 
-test.runIf(needs('tmux'))('mailclaim claim prints each TXT value unbroken at 40 columns', async () => {
+test.runIf(needs('tmux'))('mailclaim claim prints TXT values without line breaks at 40 columns', async () => {
   const world = keyed()
   const terminal = openTerminal(world, `mailclaim claim ${world.domains(2).join(' ')} --timeout 2`, {
     columns: 40,
@@ -102,7 +102,7 @@ test('Ctrl-C ends mailclaim claims check --from - while it waits for more input'
   expect(performance.now() - at).toBeLessThan(1500)
 })
 
-test('mailclaim claims check --jobs 60 finds each of 60 missing records with a limit of 256 open files', async () => {
+test('mailclaim claims check --jobs 60 finds for each of 60 domains that DNS lacks the record, with a limit of 256 open files', async () => {
   const world = keyed()
   install(world)
   const domains = world.domains(60)
@@ -117,7 +117,7 @@ test('mailclaim claims check --jobs 60 finds each of 60 missing records with a l
   expect(codes).toHaveLength(60)
 })
 
-test('mailclaim claims create for 60 domains, killed and repeated, creates each claim exactly once', async () => {
+test('mailclaim claims create for 60 domains, killed several times and repeated, creates each claim exactly once', async () => {
   const world = keyed()
   const domains = world.domains(60)
   const list = world.list('domains.txt', domains)

@@ -63,7 +63,7 @@ describe.runIf(needs('bash', 'tmux'))('bash', () => {
     await shell.until(/list +get +set +unset/)
   })
 
-  test('the bash completion script can be loaded twice and under set -eu without errors', async () => {
+  test('the bash completion script, loaded twice under set -eu, completes without errors', async () => {
     const world = await createHome()
     const script = `set -eu; source <(mailclaim completion bash); source <(mailclaim completion bash)
       COMP_WORDS=(mailclaim config s); COMP_CWORD=2; _mailclaim; echo "\${COMPREPLY[@]}"`

@@ -94,7 +94,7 @@ async function serve(options: { readonly apiKey?: true } = {}): Promise<World> {
   }
 }
 
-test('the JSON output of the commands on a claim, from its creation to its completion, matches their schemas', async () => {
+test('the JSON output of the commands for a claim matches the schemas from the creation to the completion of the claim', async () => {
   const world = await serve({ apiKey: true })
   for (const [line, code] of [
     ['claims create a.example', 0],
@@ -118,7 +118,7 @@ test('the JSON output of the commands on a claim, from its creation to its compl
 })
 
 test.each(['blocked', 'failed', 'expired', 'unheard-of'])(
-  'the JSON of claims watch and claims get for a claim with status %s matches its schemas',
+  'the JSON output of claims watch and claims get for a claim with status %s matches the schemas',
   async (status) => {
     const world = await serve({ apiKey: true })
     const domain = `${status}.example.org`
@@ -130,7 +130,7 @@ test.each(['blocked', 'failed', 'expired', 'unheard-of'])(
 )
 
 test.each(['none', 'wildcard', 'cname', 'lame', 'silent', 'quotes'])(
-  'the DNS report of a record published with the mistake %s matches its schema',
+  'the JSON report of claims check on a record published with the mistake %s matches the schema',
   async (mistake) => {
     const world = await serve({ apiKey: true })
     const domain = `${mistake}.example.net`
@@ -140,7 +140,7 @@ test.each(['none', 'wildcard', 'cname', 'lame', 'silent', 'quotes'])(
   },
 )
 
-test('the JSON output of lists, imports, settings, profiles, sessions and doctor matches its schemas', async () => {
+test('the JSON output of imports, grants, config, auth, logout, doctor, completion and commands matches the schemas', async () => {
   const world = await serve()
   await world.signIn()
   const [list] = (await expectLine(world, 'imports list', 0)) as [{ data: { id: string }[] }]
@@ -168,7 +168,7 @@ test('the JSON output of lists, imports, settings, profiles, sessions and doctor
 })
 
 test.each(['claim', ...['create', 'record', 'check', 'verify', 'watch'].map((word) => `claims ${word}`)])(
-  'the JSON output of mailclaim %s for several domains in different states matches its schemas',
+  'the JSON output of mailclaim %s for several domains in different states matches the schemas',
   async (name) => {
     const world = await serve({ apiKey: true })
     await world.run(['claims', 'create', 'done.example', 'mistaken.example'])
@@ -187,24 +187,27 @@ test.each(['claim', ...['create', 'record', 'check', 'verify', 'watch'].map((wor
   },
 )
 
-test.each(NAMES)('JSON of mailclaim %s fits its schema without settings, or if misused', async (name) => {
-  const definition = await [...walkCommands(tree)].find(({ path }) => path.join(' ') === name)?.leaf.load()
-  const given = (definition?.arguments ?? []).map(() => 'example')
-  const stays = name === 'sandbox' ? ['--exit-with-stdin'] : []
-  const words = [...name.split(' '), ...given, ...stays, '--json']
-  const start = async (line: readonly string[]): Promise<Ended> => {
-    const clock = createFakeClock()
-    const context = createFakeContext({
-      clock,
-      dns: createFakeDns(() => 'silent', clock),
-      respond: () => textResponse(404, 'nothing'),
-    })
-    context.stdin.stream.end()
-    return { code: await run(line, context), stdout: context.stdout.text, stderr: context.stderr.text }
-  }
-  const ended = await start(words)
-  expectDescribed(name, 'json', ended)
-  const refused = await start([...words, '--no-such-option'])
-  expect(refused).toMatchObject({ code: 2, stdout: '' })
-  expectDescribed(name, 'json', refused)
-})
+test.each(NAMES)(
+  'the JSON output of mailclaim %s without settings, and its error for an unknown option, match the schemas',
+  async (name) => {
+    const definition = await [...walkCommands(tree)].find(({ path }) => path.join(' ') === name)?.leaf.load()
+    const given = (definition?.arguments ?? []).map(() => 'example')
+    const stays = name === 'sandbox' ? ['--exit-with-stdin'] : []
+    const words = [...name.split(' '), ...given, ...stays, '--json']
+    const start = async (line: readonly string[]): Promise<Ended> => {
+      const clock = createFakeClock()
+      const context = createFakeContext({
+        clock,
+        dns: createFakeDns(() => 'silent', clock),
+        respond: () => textResponse(404, 'nothing'),
+      })
+      context.stdin.stream.end()
+      return { code: await run(line, context), stdout: context.stdout.text, stderr: context.stderr.text }
+    }
+    const ended = await start(words)
+    expectDescribed(name, 'json', ended)
+    const refused = await start([...words, '--no-such-option'])
+    expect(refused).toMatchObject({ code: 2, stdout: '' })
+    expectDescribed(name, 'json', refused)
+  },
+)

@@ -37,17 +37,14 @@ describe.runIf(needs('posix', 'bash'))('the publish command', () => {
     world.env['MAILCLAIM_API_KEY'] = world.service.api_key
     const domain = `hook${count++}.example`
     writeScript(world.home, 'hook', script)
-    return {
-      world,
-      words: ['claim', domain, '--publish', './hook'],
-    }
+    return { world, words: ['claim', domain, '--publish', './hook'] }
   }
 
   test.each([
     ['SIGINT', 130],
     ['SIGTERM', 143],
   ] as const)(
-    'on %s, mailclaim sends SIGTERM to the --publish command, whose only MAILCLAIM_ variables begin with MAILCLAIM_RECORD_, and waits for its end',
+    'on %s, mailclaim sends SIGTERM to the --publish command and waits for it; the command gets no MAILCLAIM_ variables except MAILCLAIM_RECORD_…',
     async (signal, code) => {
       const { world, words } = await createPublisher(
         "env > environment; echo $$ > pid; trap 'echo bye > got; exit' TERM; sleep 300 & wait",

@@ -16,7 +16,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
   }
 
   test.each(WIDTHS)(
-    'help, lists, records and checks fit a terminal of %i columns, without wrapping ids and values',
+    'the lines of help, lists, records and checks fit a terminal of %i columns, unless they have a command, an id or a value',
     async (columns) => {
       const world = signedIn()
       const domain = `w${columns}.example`
@@ -43,7 +43,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
     },
   )
 
-  test('a table is not truncated on a terminal that reports 0 columns', async () => {
+  test('the table of imports list keeps its optional columns on a terminal that reports 0 columns', async () => {
     // Serial consoles and some containers report 0 columns.
     const terminal = openTerminal(signedIn(), 'stty cols 0; mailclaim imports list --limit 2', {
       columns: 120,

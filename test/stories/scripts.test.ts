@@ -73,7 +73,7 @@ describe.runIf(needs('posix'))('the ends of a pipe', () => {
   )
 
   test.each(['2> >(true)', '2>/dev/full'])(
-    'mailclaim claims watch exits with the code of its result even if stderr fails: %s',
+    'mailclaim claims watch exits 8 at the timeout even if stderr fails: %s',
     async (log) => {
       const world = scripted()
       await world.run(['claims', 'create', 'unread.example'])

@@ -41,7 +41,7 @@ const TROUBLES = {
 
 const RECORDS = ['right', 'missing', 'stale', 'quoted', 'cut off', 'refused', 'servfail', 'no zone'] as const
 
-/** Generates the usual value more often than others: otherwise few domains would be completed. */
+/** Generates the usual value more often than any other: otherwise few domains would be completed. */
 const mostly = <T>(usual: T, all: readonly T[]) =>
   fc.oneof({ weight: 2, arbitrary: fc.constant(usual) }, { weight: 3, arbitrary: fc.constantFrom(...all) })
 const STATES = Object.keys(CLAIMS) as ClaimState[]
@@ -162,7 +162,7 @@ interface End {
 
 const lastLine = (text: string) => text.trim().split('\n').at(-1) ?? ''
 
-async function together(words: readonly string[], domains: readonly Domain[]) {
+async function runTogether(words: readonly string[], domains: readonly Domain[]) {
   const world = await createWorld(domains)
   const names = domains.map((_, index) => nameOf(index))
   const { code, stdout, stderr } = await world.run([...words, ...names, '--format', 'jsonl'])
@@ -174,7 +174,7 @@ async function together(words: readonly string[], domains: readonly Domain[]) {
   return { code, ends, stderr }
 }
 
-async function alone(words: readonly string[], domains: readonly Domain[]) {
+async function runEachAlone(words: readonly string[], domains: readonly Domain[]) {
   const ends = new Map<string, End>()
   for (const index of domains.keys()) {
     const world = await createWorld(domains, [index])
@@ -200,13 +200,13 @@ const RUNS = { numRuns: Number(process.env['RUNS'] ?? 10) }
 const list = fc.array(domain, { minLength: 2, maxLength: 3 })
 
 test.each(COMMANDS.map((words) => [words.join(' '), words] as const))(
-  'mailclaim %s for several domains ends for each with the same exit code and error as alone, counts all domains, and replaces no superseded claim',
+  'mailclaim %s ends for each of several domains with the exit code and error code of a run for that domain alone, counts all in the summary, and replaces no superseded claim',
   async (_line, words) => {
     await fc.assert(
       fc.asyncProperty(list, async (domains) => {
         const names = domains.map((_, index) => nameOf(index))
-        const { code, ends, stderr } = await together(words, domains)
-        const expected = await alone(words, domains)
+        const { code, ends, stderr } = await runTogether(words, domains)
+        const expected = await runEachAlone(words, domains)
         expect(ends, stderr).toEqual(expected)
         const exits = [...ends.values()].map(({ exit }) => exit)
         expect(code).toBe(EXIT_RANKING.find((exit) => exits.includes(exit)) ?? 0)

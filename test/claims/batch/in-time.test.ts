@@ -61,7 +61,7 @@ test.each([
   },
 )
 
-test('mailclaim claim for several domains prints a completed claim without a request, and exits 2 for a list with an unusable line', async () => {
+test('mailclaim claim for several domains sends no request for a claim that the ledger has as completed, and exits 2 if a line of the list is unusable', async () => {
   const world = createWorld({
     respond: (request, body) => {
       const name = request.startsWith('POST /domains/claim')
