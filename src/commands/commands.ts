@@ -176,7 +176,7 @@ function describeArgument({ syntax, description, asked }: ArgumentDefinition) {
 /**
  * Returns an option's entry in `commands --json`.
  *
- * @param all all options of the command: a conflict may be declared only by the other option
+ * @param all all options of the command: of two conflicting options, only one may declare the conflict
  */
 function describeOption(option: OptionDefinition, all: readonly OptionDefinition[]) {
   const name = longFlag(option.flags)

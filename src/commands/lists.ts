@@ -22,7 +22,7 @@ export function createPagingOptions(defaultLimit: string) {
   ] as const satisfies readonly OptionDefinition[]
 }
 
-/** A list of the service, and which of its items a command prints how. */
+/** A list of the service, with the filter and the columns of the command that prints it. */
 export interface ServiceListDefinition<T> {
   /** Creates the function that requests a page of the list from the service. */
   readonly fetcher: (lists: typeof import('../service/lists.ts'), client: ServiceClient) => PageFetcher<T>
@@ -83,15 +83,15 @@ export async function printServiceList<T extends { readonly id?: string | null }
       await writer.page(page)
       printed += page.items.length
       hasMore = page.hasMore
-      // The next page is after this page's last item; with `--before`, it is before this page's first item.
+      // The next page continues after the last item of this page, or with `--before`, in front of its first item.
       const item = isBackward ? page.items[0] : page.items.at(-1)
       if (item !== undefined) cursor = lists.readItemId(item)
     }
   } catch (error) {
     if (printed === 0 || !(error instanceof CliError) || error instanceof InterruptedError) throw error
     const mayPass = error.exit === Exit.unavailable && error.code !== 'no_progress'
-    // Suggest no command with `--format json` (two outputs don't form one document), for an error that would recur (such as a refused cursor),
-    // or with `--before`.
+    // Suggest no command with `--format json` (two outputs don't form one document), with `--before`, or for an error that would
+    // recur, such as a refused cursor.
     const canContinue = !isBackward && settings.format !== 'json' && mayPass
     const rest = flags.limit === undefined ? {} : { '--limit': String(flags.limit - printed) }
     throw error.with({

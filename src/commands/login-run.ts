@@ -33,7 +33,7 @@ import { createIo, type Io } from '../terminal/io.ts'
 
 interface SignInOptions {
   readonly withApiKey: boolean
-  /** Whether the browser may be opened; without, the authorization URL is only printed. */
+  /** Whether the browser may be opened; otherwise, the authorization URL is only printed. */
   readonly opensBrowser: boolean
   /** Milliseconds to wait for the user's approval in the browser. */
   readonly timeoutMs: number
@@ -51,7 +51,8 @@ const MAX_KEY_LENGTH = 2000
  * Signs in with the browser or an API key, replaces the profile's session, and saves the settings of the sign-in in the profile.
  *
  * @throws CliError exit 2 for an invalid option, for a browser sign-in with `--no-input`, or if it would open a browser in CI or
- *   without a terminal; exit 3 without a base URL or, with the browser, a client id; as `prepareStore`, `login`, `exchangeCode` and `signInWithApiKey`
+ *   without a terminal; exit 3 without a base URL or, for a browser sign-in, a client id; as `prepareStore`, `login`,
+ *   `exchangeCode` and `signInWithApiKey`
  */
 export async function signIn(options: SignInOptions, outerIo: Io, columns: readonly Column[]): Promise<void> {
   const { withApiKey, timeoutMs } = options
@@ -189,7 +190,7 @@ async function signInWithBrowser(opensBrowser: boolean, timeoutMs: number, prepa
 
 /**
  * Creates the reporter that tells the user on stderr how to approve, even with `--quiet`. With JSON output, it prints the URL as
- * an event on stdout; if stderr is no terminal then, it writes only warnings there.
+ * an event on stdout, and unless stderr is a terminal, only warnings on stderr.
  */
 function createReporter({ openBrowser, readInput }: LoginOptions, io: Io): LoginReporter {
   const { settings, stderr } = io

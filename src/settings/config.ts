@@ -63,8 +63,8 @@ export async function readConfig(context: ConfigDirectory): Promise<Config> {
 }
 
 /**
- * Reads, changes and writes the configuration file under an exclusive lock. Unknown fields are kept. If no file can be locked
- * (`withLock`), the change is made unlocked: concurrent changes may lose a setting, but no session.
+ * Reads, changes and writes the configuration file under an exclusive lock. Unknown fields are kept. If the lock file can't
+ * be locked, the change is made unlocked: concurrent changes may lose a setting, but no session.
  *
  * @throws CliError `config_busy`, `cannot_write` or `cannot_read`, exit 1
  */

@@ -16,7 +16,7 @@ export interface SettingDefinition<Value>
   readonly commands?: readonly string[]
   /** Unparsed value that applies if no other is set. */
   readonly default?: string
-  /** Help text for the default where it isn't a fixed value, such as "the system's" resolvers. */
+  /** Help text in place of `default`, for a default that isn't one fixed value, such as "the system's" resolvers. */
   readonly defaultText?: string
   /**
    * Parses the value of the option, the variable, or the configuration file. Lists are separated by spaces, or also by commas where
@@ -154,7 +154,7 @@ export const SETTINGS = {
   },
 } as const satisfies Readonly<Record<string, SettingDefinition<unknown>>>
 
-/** Definition of the profile's option. Not in `SETTINGS`, because no profile contains it: `auth switch` sets `current_profile`. */
+/** Definition of `--profile` and its variable. Not in `SETTINGS`, because `auth switch` stores it outside of the profiles. */
 export const PROFILE_OPTION = {
   flags: '--profile <name>',
   variable: 'MAILCLAIM_PROFILE',
