@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { chmodSync, type Dir, opendirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Context } from '../context.ts'
-import { checkName } from '../dns/wire/name.ts'
+import { parseDomainName } from '../dns/wire/name.ts'
 import { CliError } from '../errors.ts'
 import { parseTimestamp } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
@@ -255,7 +255,7 @@ function namesBelow(directory: string, most = Number.POSITIVE_INFINITY): string[
  * its labels.
  */
 export function toAsciiName(name: string): string {
-  const checked = checkName(name)
+  const checked = parseDomainName(name)
   return checked.ok ? checked.ascii : name.toLowerCase().replace(/\.$/, '')
 }
 
@@ -263,7 +263,7 @@ export function toAsciiName(name: string): string {
  * Returns the name of a domain's directory. A name that isn't a valid domain is hashed, because it could be a path such as `..`.
  */
 function nameKey(name: string): string {
-  const checked = checkName(name)
+  const checked = parseDomainName(name)
   return checked.ok ? checked.ascii : hashOf(toAsciiName(name))
 }
 

@@ -1,4 +1,4 @@
-import { checkName } from '../dns/wire/name.ts'
+import { parseDomainName } from '../dns/wire/name.ts'
 import { CliError, Exit, InterruptedError, usageError } from '../errors.ts'
 import { createClaim, getClaim, isUuid, startClaimVerification } from '../service/claims.ts'
 import type { RequestOptions, ServiceClient } from '../service/client.ts'
@@ -79,7 +79,7 @@ export async function findClaimOrDomain(
 ): Promise<ClaimTarget | { readonly domain: string }> {
   const onDamaged = (error: CliError) => io.warn(`${error.message}; skipping it`)
   if (argument === undefined) return pick(await readAllClaims(io, onDamaged), io)
-  const name = checkName(argument)
+  const name = parseDomainName(argument)
   const byName = name.ok ? (await findClaimsByName(name.ascii, io, onDamaged))[0] : undefined
   if (name.ok && byName !== undefined) return { ...toTarget(byName), name: name.ascii }
   const byId = await findClaimById(argument, io, onDamaged)
@@ -94,7 +94,7 @@ export async function findClaimOrDomain(
 
 /** Parses a domain name into its ASCII form (A-labels). @throws CliError exit 2 for an invalid name */
 export function parseDomain(text: string): string {
-  const name = checkName(text)
+  const name = parseDomainName(text)
   if (name.ok) return name.ascii
   const hint = isUuid(text) ? `to continue with that claim: mailclaim claims verify ${text} --wait` : name.fix
   throw usageError(name.problem, hint)

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { ShellResult } from '../context.ts'
 import { lookUpTxt, type TxtLookup } from '../dns/lookup.ts'
 import { createChildController, toDnsEffects } from '../dns/wire/ask.ts'
-import { checkName, toRelativeName } from '../dns/wire/name.ts'
+import { parseDomainName, toRelativeName } from '../dns/wire/name.ts'
 import { hasText } from '../dns/wire/txt-answer.ts'
 import { CliError, InterruptedError, usageError } from '../errors.ts'
 import { invalidResponseError } from '../service/problems.ts'
@@ -43,7 +43,7 @@ export async function createPublishFunction(command: string, io: Io) {
   const stop = createChildController(io.interrupts.signal)
   /** Adds one record by running the command. @param say prints a line of the command's output; by default on stderr */
   return async (record: TxtRecord, say = (line: string) => writeStderrLines([line], io)): Promise<string> => {
-    const checked = checkName(record.name)
+    const checked = parseDomainName(record.name)
     if (!checked.ok) throw invalidResponseError(checked.problem)
     const name = checked.ascii
     const { zone, set, reason, partial } = await lookUpTxt(name, dnsSettings(io.settings), toDnsEffects(io))

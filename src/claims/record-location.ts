@@ -1,7 +1,7 @@
 import { dnsProviderOf } from '../dns/hosts.ts'
 import { lookUpTxt } from '../dns/lookup.ts'
 import { toDnsEffects } from '../dns/wire/ask.ts'
-import { checkName, toRelativeName } from '../dns/wire/name.ts'
+import { parseDomainName, toRelativeName } from '../dns/wire/name.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { createDeadline } from '../timeout.ts'
@@ -19,7 +19,7 @@ const TIMEOUT_MS = 4000
 
 /** Finds the zone of a record in DNS; undefined if the zone isn't found within four seconds, or if the name is invalid. */
 export async function findRecordLocation(name: string, io: Io): Promise<RecordLocation | undefined> {
-  const checked = checkName(name)
+  const checked = parseDomainName(name)
   if (!checked.ok) return undefined
   const request = { ...dnsSettings(io.settings), deadline: createDeadline(TIMEOUT_MS, io.clock) }
   const { zone, nameservers } = await lookUpTxt(checked.ascii, request, toDnsEffects(io))

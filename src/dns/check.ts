@@ -11,7 +11,7 @@ import { observeNameServers } from './servers.ts'
 import { type CheckCache, createCheckCache } from './shared-cache.ts'
 import { DNS_PORT, type DnsServer, PUBLIC_RESOLVERS } from './wire/address.ts'
 import { createChildController, type DnsEffects, getAnswer, limitQueries } from './wire/ask.ts'
-import { checkName } from './wire/name.ts'
+import { parseDomainName } from './wire/name.ts'
 import { readTxt } from './wire/txt-answer.ts'
 
 /** A domain name, and the TXT value that it should have. */
@@ -86,7 +86,7 @@ export async function collectObservations(
 ): Promise<Observations> {
   const { expected, mayBeCut = false, isOverdue = false, authoritativePort: port } = request
   const { clock, dns } = effects
-  const checked = checkName(request.name)
+  const checked = parseDomainName(request.name)
   if (!checked.ok) throw usageError(checked.problem, checked.fix)
   const name = checked.ascii
   const givenMs = request.deadline ? stepTimeoutMs(request.deadline) : DEADLINE_MS

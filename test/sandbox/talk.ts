@@ -64,12 +64,7 @@ export async function api(
 
 /** Sends a request to the control API, which needs no credential. */
 export function control(sandbox: Sandbox, method: string, path: string, body?: unknown): Promise<Answer> {
-  return api(
-    sandbox,
-    method,
-    `/_sandbox${path}`,
-    body === undefined ? { bearer: null } : { body, bearer: null },
-  )
+  return api(sandbox, method, `/_sandbox${path}`, { body, bearer: null })
 }
 
 export function advance(sandbox: Sandbox, seconds: number): Promise<Answer> {

@@ -65,11 +65,11 @@ export async function askForDomain(io: Io): Promise<string> {
   const { settings, platform, prompts } = io
   if (!settings.interactive)
     throw usageError('the domain is missing', mailclaimCommand([...settings.argv, 'example.com'], platform))
-  const { checkName } = await import('../../dns/wire/name.ts')
+  const { parseDomainName } = await import('../../dns/wire/name.ts')
   return prompts.input({
     message: 'Domain to claim:',
     validate: (text) => {
-      const name = checkName(text)
+      const name = parseDomainName(text)
       return name.ok || `${name.problem}. ${name.fix}`
     },
   })

@@ -20,8 +20,8 @@ const SEPARATORS = /[\t-\r\u0085\p{Z},;|]+/u
 const ALLOWED =
   /(?![ªº])[\p{L}\p{M}\p{Nd}_.。．｡－\p{Join_C}\u06fd\u06fe\u0f0b\u3007-]|(?<=l)·(?=l)|\u0375(?=\p{sc=Grek})|(?<=\p{sc=Hebr})[\u05f3\u05f4]|(?<=[\p{scx=Hira}\p{scx=Kana}\p{scx=Han}])[・･]/giu
 
-/** Result of `checkName`: the name in A-labels and U-labels, or a problem and its fix, worded as an error's message and hint. */
-export type NameCheck =
+/** Result of `parseDomainName`: the name in A-labels and U-labels, or a problem and its fix, as an error's message and hint. */
+export type DomainNameResult =
   | { readonly ok: true; readonly ascii: string; readonly unicode: string }
   | { readonly ok: false; readonly problem: string; readonly fix: string }
 
@@ -31,11 +31,11 @@ export type NameCheck =
  * `domainToASCII` deletes line breaks and tabs, decodes `%61` and accepts punctuation, so such text is refused first. If the name
  * that was probably meant is evident, the fix suggests it.
  */
-export function checkName(input: string): NameCheck {
+export function parseDomainName(input: string): DomainNameResult {
   // Limit the work for a file pasted by mistake; no name comes near 10,000 characters.
   const text = input.trim().slice(0, 10_000)
-  const refuse = (problem: string, meant = text, advice = 'use the name alone'): NameCheck => {
-    const name = meant === text ? undefined : checkName(meant)
+  const refuse = (problem: string, meant = text, advice = 'use the name alone'): DomainNameResult => {
+    const name = meant === text ? undefined : parseDomainName(meant)
     const fix = name?.ok ? `${advice}: ${name.unicode}` : name?.fix
     const shown = text.length > MAX_NAME_LENGTH ? clip(text, 100) : text
     return {
@@ -49,7 +49,7 @@ export function checkName(input: string): NameCheck {
   const [word = '', ...words] = text.split(SEPARATORS)
   if (words.length > 0) {
     // Suggest the first word or nothing: the words joined, or one of the others, could be somebody else's domain.
-    const meant = checkName(word).ok ? word : text
+    const meant = parseDomainName(word).ok ? word : text
     return refuse(has(describeCharacter(text.slice(word.length))), meant, 'give one name at a time')
   }
   if (isIP(text) === 0 && /[/?#]|:\d+$/.test(text))

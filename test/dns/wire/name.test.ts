@@ -2,7 +2,13 @@ import { domainToUnicode } from 'node:url'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { canonicalizeAddress, formatResolver } from '../../../src/dns/wire/address.ts'
-import { canQuery, checkName, isWithin, listAncestors, toRelativeName } from '../../../src/dns/wire/name.ts'
+import {
+  canQuery,
+  isWithin,
+  listAncestors,
+  parseDomainName,
+  toRelativeName,
+} from '../../../src/dns/wire/name.ts'
 
 test.each([
   ['example.com', 'example.com'],
@@ -18,11 +24,11 @@ test.each([
   ['col·lega.example', 'xn--collega-xma.example'],
   ['\u00a0example.com\r\n', 'example.com'],
 ])('the typed name %j is accepted as %s', (input, ascii) => {
-  expect(checkName(input)).toMatchObject({ ok: true, ascii })
+  expect(parseDomainName(input)).toMatchObject({ ok: true, ascii })
 })
 
 test('a name typed in Punycode is also returned in Unicode', () => {
-  expect(checkName('xn--bcher-kva.example')).toMatchObject({ unicode: 'bücher.example' })
+  expect(parseDomainName('xn--bcher-kva.example')).toMatchObject({ unicode: 'bücher.example' })
 })
 
 test.each([
@@ -40,12 +46,8 @@ test.each([
   ['localhost', 'not a whole domain name'],
   ['xn--a.example', ''],
 ])('the name %j is refused with a problem and a fix', (input, why) => {
-  const name = checkName(input)
-  expect(name.ok).toBe(false)
-  if (!name.ok) {
-    expect(name.problem).toContain(why)
-    expect(name.fix).not.toBe('')
-  }
+  const problem = expect.stringContaining(why)
+  expect(parseDomainName(input)).toMatchObject({ ok: false, problem, fix: expect.stringMatching(/./) })
 })
 
 test.each([
@@ -53,9 +55,8 @@ test.each([
   ['right-to-left override', 'a\u202eb.example'],
   ['tag', 'a\u{e0041}b.example'],
 ])('a name with an invisible %s is refused, and the fix leaves the character out', (_what, input) => {
-  const name = checkName(input)
-  expect(name).toMatchObject({ ok: false, fix: expect.stringMatching(/ab\.example$/) })
-  if (!name.ok) expect(name.problem).toBe(`"${input}" has an invisible character`)
+  const [problem, fix] = [`"${input}" has an invisible character`, expect.stringMatching(/ab\.example$/)]
+  expect(parseDomainName(input)).toMatchObject({ ok: false, problem, fix })
 })
 
 test.each<[string, string, string]>([
@@ -86,7 +87,7 @@ test.each<[string, string, string]>([
   ),
 ])('the name %j is refused because it has %s', (input, what, fix) => {
   const problem = `"${input}" is not a domain name: it has ${what}`
-  expect(checkName(input)).toEqual({ ok: false, problem, fix })
+  expect(parseDomainName(input)).toEqual({ ok: false, problem, fix })
 })
 
 test('an accepted name differs from the typed text only in case, normalization, a trailing dot and surrounding blanks', () => {
@@ -101,7 +102,7 @@ test('an accepted name differs from the typed text only in case, normalization, 
   fc.assert(
     fc.property(name, change, name, (before, between, after) => {
       const text = `${before.join('')}${between}${after.join('')}.example`
-      const checked = checkName(text)
+      const checked = parseDomainName(text)
       if (!checked.ok) return
       expect([checked.ascii, domainToUnicode(checked.ascii)].map(fold)).toContain(fold(text.trim()))
     }),
@@ -110,8 +111,8 @@ test('an accepted name differs from the typed text only in case, normalization, 
 })
 
 test('a zero-width joiner is refused in a Latin name, and a zero-width non-joiner accepted in a Persian name', () => {
-  expect(checkName('a\u200db.example')).toMatchObject({ ok: false })
-  expect(checkName('نامه\u200cای.example')).toMatchObject({ ok: true })
+  expect(parseDomainName('a\u200db.example')).toMatchObject({ ok: false })
+  expect(parseDomainName('نامه\u200cای.example')).toMatchObject({ ok: true })
 })
 
 test.each([
@@ -122,7 +123,7 @@ test.each([
   '*.www.example.com',
   '.www..example.com',
 ])('the name %s is refused, and the fix is www.example.com', (input) => {
-  expect(checkName(input)).toMatchObject({ ok: false, fix: 'use the name alone: www.example.com' })
+  expect(parseDomainName(input)).toMatchObject({ ok: false, fix: 'use the name alone: www.example.com' })
 })
 
 test('the ancestors of a name are listed from the top down, without the name itself', () => {
