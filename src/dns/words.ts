@@ -186,7 +186,7 @@ const VERDICTS: readonly (readonly [verdict: Verdict, texts: Table])[] = [
 
 /** Returns the rank of the verdict that a code causes: 0 for `fix`, the most severe. */
 export const verdictRankOf = (code: FindingCode): number => VERDICTS.findIndex(([, texts]) => code in texts)
-/** Returns the verdict that a finding with this code causes if a value is expected. */
+/** Returns the verdict of a check that expects a value, and whose most severe finding has this code. */
 export const verdictOf = (code: FindingCode): Verdict => VERDICTS[verdictRankOf(code)]?.[0] ?? 'fix'
 /** Returns the default severity of a code: `error` for the verdicts `fix` and `unknown`, otherwise `warning`. */
 export const severityOf = (code: FindingCode): Severity => (verdictRankOf(code) < 2 ? 'error' : 'warning')
