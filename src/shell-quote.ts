@@ -6,7 +6,7 @@ export function shellQuote(word: string, platform: NodeJS.Platform): string {
   return platform === 'win32' ? windowsQuote(word) : posixQuote(word)
 }
 
-/** Returns a `mailclaim` command line with these arguments, for the user to paste into a shell. */
+/** Returns a `mailclaim` command line with these arguments, quoted for the user to paste into a shell. */
 export function mailclaimCommand(words: readonly string[], platform: NodeJS.Platform): string {
   return ['mailclaim', ...words].map((word) => shellQuote(word, platform)).join(' ')
 }

@@ -23,7 +23,7 @@ export function isTerminal(fd: number): boolean {
 
 /**
  * Closes standard streams that are character devices but not terminals, as after a terminal has hung up: at exit, Node would fail
- * to restore the terminal's mode, and abort (SIGABRT, with a core dump). Call this last, because nothing can be written afterward.
+ * to restore the terminal's mode, and abort (SIGABRT, with a core dump). Call this last, because a closed stream takes no output.
  */
 export function closeLostTerminals(): void {
   for (const fd of [0, 1, 2].filter((fd) => !isTerminal(fd)))

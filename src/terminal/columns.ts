@@ -18,7 +18,7 @@ export interface RenderContext {
 
 /** Presentation of one field of an item in tables, detail views and TSV. */
 export interface Column {
-  /** Dotted path of the field in the item; also the heading in TSV and the name for `--fields`. */
+  /** Dotted path of the field in the item, unless `value` computes it; also the heading in TSV and the name for `--fields`. */
   readonly field: string
   /** Heading for people. Default: derived from `field`. */
   readonly title?: string
@@ -112,7 +112,7 @@ export function summarizeValues([first = ABSENT, ...others]: readonly string[]):
   return others.length === 0 ? shown : `${shown} and ${others.length} more`
 }
 
-/** Returns an item's value in a column as text for people: sanitized for one line, and cut with an ellipsis if longer than 4000. */
+/** Returns an item's value in a column as text for people: sanitized for one line, cut at `MAX_TEXT_LENGTH`; `–` for no value. */
 export function humanText(column: Column, item: Item, context: RenderContext): string {
   const value = columnValue(column, item, context.now)
   if (value === null || value === undefined) return ABSENT

@@ -9,7 +9,7 @@ import { sanitizeLine, stringifyJson } from './sanitize.ts'
 
 /** The `Context` of a running command, with its resolved settings and functions for its output. */
 export interface Io extends Context, OutputContext {
-  /** Progress of the current step on stderr; other output appears above its line. */
+  /** Progress of the current step on stderr; other output to a terminal appears above animated progress. */
   readonly progress: Progress
   /** Writes a warning about a problem that doesn't stop the command to stderr, unless `--quiet`. */
   warn(text: string): Promise<void>

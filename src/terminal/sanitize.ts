@@ -74,7 +74,7 @@ export function clip(text: string, length: number): string {
 }
 
 /**
- * Returns the beginning of a text, sanitized for one line and without HTML tags, scripts and styles, as of a proxy's error page.
+ * Returns the beginning of a text, sanitized for one line; drops HTML tags, scripts and styles, as in the error page of a proxy.
  *
  * @param length maximum number of characters before escaping
  */

@@ -1,6 +1,6 @@
 /**
  * Formats of times for people: relative in messages and on a terminal, otherwise in full. Programs get RFC 3339 in UTC, such as
- * `2026-11-21T16:29:28.123Z`, in this program's own fields, and unchanged timestamps in the service's objects.
+ * `2026-11-21T16:29:28.123Z`, in mailclaim's own fields, and the timestamps in the service's objects unchanged.
  */
 
 interface Unit {
