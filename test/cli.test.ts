@@ -19,7 +19,7 @@ async function type(line: string | readonly string[], options: FakeContextOption
 
 const globalFlags = createGlobalOptions().map(({ flags }) => longFlag(flags))
 
-test('test/contract.ts lists exactly the commands of the command tree, and the `commands` of settings are among them', () => {
+test('test/contract.ts lists exactly the commands of the command tree, and settings name only commands of that list', () => {
   expect([...walkCommands(tree)].map(({ path }) => path.join(' ')).toSorted()).toEqual(
     Object.keys(COMMAND_FLAGS).toSorted(),
   )

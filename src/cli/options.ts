@@ -30,8 +30,8 @@ export function addOptions(command: Command, options: readonly OptionDefinition[
 /**
  * Parses an option's value.
  *
- * @throws CliError exit 2 if the option doesn't accept the value (exit 3 for `--base-url`), if the value is empty (usually an unset shell variable), or if
- *   it is `--` or a flag of the command, because then the value is probably missing
+ * @throws CliError exit 2 if the option doesn't accept the value (exit 3 for `--base-url`), if the value is empty (usually an
+ *   unset shell variable), or if it is `--` or a flag of the command, because then the value is probably missing
  */
 function parseOption(text: string, definition: OptionDefinition, command: Command): unknown {
   const flag = longFlag(definition.flags)
@@ -70,7 +70,11 @@ export function checkOptionRelations(
   }
 }
 
-/** Whether an option is on the command line, without its opposite (`--no-x`) after it. @param flags such as `--wait`, `--no-check` or `--timeout <seconds>` */
+/**
+ * Whether an option is on the command line, without its opposite (`--no-x` for `--x`) after it.
+ *
+ * @param flags such as `--wait`, `--no-check` or `--timeout <seconds>`
+ */
 function isGiven(flags: string, given: Readonly<Record<string, unknown>>): boolean {
   const option = new Option(flags)
   const value = given[option.attributeName()]

@@ -21,8 +21,8 @@ const COM_QUESTION = { name: 'com', type: 'NS', recursionDesired: true } as cons
 const OVER_HTTPS = 'use a resolver over HTTPS: mailclaim config set resolver https://dns.quad9.net/dns-query'
 
 /**
- * Checks that the configured or system resolvers respond, and find the NS records of `com`. A failing resolver is only a warning, because
- * requests to the service may still work; `examineNetwork` checks them.
+ * Checks that the configured or system resolvers respond, and find the NS records of `com`. A failing resolver is only a
+ * warning, because requests to the service may still work; `examineNetwork` checks them.
  */
 export async function examineResolvers(io: Io): Promise<CheckResult> {
   const { resolvers: chosen } = dnsSettings(io.settings)

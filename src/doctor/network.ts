@@ -18,8 +18,8 @@ const MAX_SKEW_MS = 30_000
 
 /**
  * Sends one request without a credential to the base URL. Any response shows that the service can be reached, through the proxy
- * if there is one; its Date header shows whether the clocks of this machine and the service agree. Without a valid base URL, both checks
- * are skipped.
+ * if there is one; its Date header shows whether the clocks of this machine and the service agree. Without a valid base URL,
+ * both checks are skipped.
  */
 export async function examineNetwork(io: Io): Promise<{ network: CheckResult; clock: CheckResult }> {
   const { clock, environment } = io

@@ -84,8 +84,8 @@ export interface Settings {
 }
 
 /**
- * Resolves the settings of one command. Of the settings' values, only the profile's name is checked. A failure to read the configuration
- * file isn't thrown, but becomes `configProblem`.
+ * Resolves the settings of one command. Of the settings' values, only the profile's name is checked. A failure to read the
+ * configuration file isn't thrown, but becomes `configProblem`.
  *
  * @param usualFormat the command's own default format, instead of `table` on a terminal and `tsv` elsewhere
  * @throws CliError exit 2 for an invalid profile name or `--json` with another `--format`; `no_home`, exit 1, for a

@@ -154,7 +154,7 @@ export const SETTINGS = {
   },
 } as const satisfies Readonly<Record<string, SettingDefinition<unknown>>>
 
-/** Definition of `--profile` and its variable. Not in `SETTINGS`, because `auth switch` stores it outside of the profiles. */
+/** Definition of `--profile` and its variable. Not in `SETTINGS`: `auth switch` stores the chosen profile outside of all profiles. */
 export const PROFILE_OPTION = {
   flags: '--profile <name>',
   variable: 'MAILCLAIM_PROFILE',
