@@ -191,7 +191,7 @@ test.each([
   ['expired', { status: 'expired' }],
   ['constructor', { status: 'completed' }],
 ])(
-  'a claim for %s.example.com ends in the status that this first label names, or completes if none',
+  'a claim for %s.example.com ends in the status that this first label names, or completes if it names none',
   async (label, ends) => {
     const sandbox = await sandboxForTest({ ...SLOW, autoPublish: true })
     const { verify, get } = await claimed(sandbox, `${label}.example.com`)

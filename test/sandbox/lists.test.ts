@@ -78,7 +78,7 @@ test.each(['queued', 'in_progress', 'completed', 'failed'])(
   },
 )
 
-test('an import is returned by its id; an unknown id responds 404, and a list of an unknown status 422', async () => {
+test('an import is returned by its id; an unknown id is refused with 404, and an unknown status of a list with 422', async () => {
   const sandbox = await sandboxForTest()
   const [, , third] = items((await api(sandbox, 'GET', '/contacts/imports')).body)
   expect((await api(sandbox, 'GET', `/contacts/imports/${third?.id}`)).body).toMatchObject({ id: third?.id })

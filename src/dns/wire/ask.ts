@@ -82,15 +82,14 @@ export async function sendQuery(
   const elapsed = () => Math.round(clock.monotonic() - start)
   // The controller is aborted at the end, to cancel the transports that are still waiting for a response.
   const controller = createChildController(effects.signal)
-  const { signal } = controller
-  const sending = { ...effects, signal }
+  const sending = { ...effects, signal: controller.signal }
   const overHttps = (url: URL) => send(effects.dns.https, url, question, deadline, UDP_SIZE, sending)
   try {
     if (server instanceof URL) return { kind: 'answer', message: await overHttps(server), ms: elapsed() }
     const via = (transport: 'udp' | 'tcp', udpSize: number | undefined) =>
       send(effects.dns[transport], server, question, deadline, udpSize, sending)
     const fallBack = (first: Promise<DnsMessage>, waitMs: number, next: () => Promise<DnsMessage>) => {
-      const pause = clock.sleep(Math.min(waitMs, Math.max(0, deadline.remainingMs()) / 2), signal)
+      const pause = clock.sleep(Math.min(waitMs, Math.max(0, deadline.remainingMs()) / 2), sending.signal)
       return Promise.race([first.catch(() => undefined), pause]).then((early) => early ?? next())
     }
     const { https } = server
