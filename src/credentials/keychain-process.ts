@@ -6,7 +6,7 @@ import type { Keychain, KeychainResult } from '../context.ts'
  * that nobody sees. Secrets go over the IPC channel, never through arguments or the environment.
  *
  * @param script path of the built keychain-helper.ts
- * @param environment complete environment of the helper: variables that a keychain needs, and no secret
+ * @param environment complete environment of the helper; must have the variables that a keychain needs, and no secret
  */
 export function createKeychain(script: string, environment: NodeJS.ProcessEnv): Keychain {
   return {

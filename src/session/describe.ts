@@ -20,7 +20,7 @@ import {
  * Reason why no credential can be used. `none`: there is none. `interrupted`: a renewal was interrupted, and may have sent the
  * refresh token. `ended`: the session has ended, by the service or by a sign-out in etcd. `elsewhere`: the session belongs to
  * another profile, service or client. `unusable`: the session file can't be used, or the key in the environment is invalid or
- * expired. `store_unavailable`: the keychain or etcd can't be used, or no stored secret is of this sign-in and current.
+ * expired. `store_unavailable`: the keychain or etcd can't be used, or no stored secret belongs to the current session.
  */
 type CredentialTrouble = 'none' | 'interrupted' | 'ended' | 'elsewhere' | 'unusable' | 'store_unavailable'
 

@@ -81,9 +81,10 @@ const MAX_CHANGES = 10
  * caller's: call this if there is no valid access token, or to get a new one.
  *
  * @returns the new access token, or a stored one that fulfills the options
- * @throws CliError exit 4 if the session is missing, unusable, over, replaced during the renewal, or another profile's, service's
- *   or client's, or if its refresh token may have been sent, is lost or can't be read; `usage`, exit 2, for an API key or an
- *   unknown profile; `session_busy`, exit 7; `cannot_write`, exit 1; an error of the service or the connection, exit 3, 4, 6 or 7
+ * @throws CliError exit 4 if the session is missing, unusable, over, replaced during the renewal, or of another profile, service
+ *   or client, or if its refresh token may have been sent, is lost or can't be read; `usage`, exit 2, for an API key or an
+ *   unknown profile; `session_busy`, exit 7, if the session stays locked or keeps changing; `cannot_write`, exit 1, if a file
+ *   can't be written or removed; an error of the service or the connection, exit 3, 4, 6 or 7
  */
 export async function renewLocalSession(
   io: Io,
@@ -122,8 +123,8 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
   const ahead = isAhead ? await recoverNext(pass, files, item, 'keychain') : undefined
   if (ahead !== undefined) return ahead
 
-  // Step 3: choose the newest refresh token. If the token has a note file (`next.…`) without the next session, an earlier
-  // renewal was interrupted, and only `--retry-interrupted` sends the token.
+  // Step 3: choose the newest refresh token. If it has a note file (`next.…`) without the next session, the token may have been
+  // sent, or a renewal was cut off before sending it: only `--retry-interrupted` sends the token.
   const { value, generation, interruption } = findNewestToken(files, session, reading)
   if (interruption !== undefined && !options.retryInterrupted) throw interruption
   const name = tokenNoteName({ id, generation })

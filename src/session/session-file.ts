@@ -99,7 +99,7 @@ export function findSecretStore({ store, refreshToken }: Session): StoreKind {
 
 /**
  * Whether an access token is valid for another minute, or, if its lifetime is shorter than four minutes, for a quarter of the
- * lifetime.
+ * lifetime; false without a token.
  *
  * @param now wall-clock milliseconds
  * @param minLifetime seconds required instead, if more; capped at the lifetime less that minute or quarter
@@ -156,8 +156,8 @@ export function findReusableToken(
   if (session === undefined || session.ended !== undefined || always || scope !== undefined) return undefined
   const { access } = session
   if (access?.value === outdated || !isFresh(access, io.clock.now(), minLifetime)) return undefined
-  // Check the service here, too: a sign-in at another service may have replaced the session while this process waited for the
-  // lock.
+  // Check service and client here, too: a sign-in at another service may have replaced the session while this process waited
+  // for the lock.
   requireMatchingSession(session, io)
   return access
 }

@@ -104,7 +104,7 @@ export async function prepareSignIn(
  * could bring back the former session without its note file, and its used token would be sent again.
  *
  * @param skip name of a note file to keep
- * @throws CliError `cannot_write`, exit 1
+ * @throws CliError `cannot_write`, exit 1, if the directory can't be flushed or a file can't be removed
  */
 function removeNotes(files: ProfileFiles, skip?: string): void {
   const { disk, directory } = files
@@ -131,8 +131,8 @@ export interface SignOutResult {
  * the grant at the service.
  *
  * @returns with `problem` if the keychain item may be left
- * @throws CliError `session_busy`, exit 7, if another process holds the lock for too long; `cannot_write`, exit 1, if a file can't
- *   be removed
+ * @throws CliError `session_busy`, exit 7, if another process holds the lock for too long; `cannot_write`, exit 1, if a file
+ *   can't be removed
  */
 export async function signOutLocally(
   io: Io,

@@ -31,7 +31,7 @@ const MAX_RENAME_RETRIES = 20
  * throws the system's error unless its comment says otherwise.
  */
 export const realDisk = {
-  /** Reads a file; undefined if there is none. @throws CliError `file_unusable`, exit 4 */
+  /** Reads a file; undefined if there is none. @throws CliError `file_unusable`, exit 4, as `readOwnFile` */
   read: (path: string): string | undefined => readOwnFile(path, 'file_unusable'),
   /** Creates a file (O_EXCL, mode 0600) and opens it for writing. Fails with EEXIST if the file exists. */
   create(path: string): number {

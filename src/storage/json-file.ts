@@ -13,7 +13,8 @@ const MAX_FILE_BYTES = 4 * 1024 * 1024
  * loading `node:fs/promises` would take longer.
  *
  * @param code error code for an unusable file; `file_unusable` for a file of a session
- * @throws CliError if the file is a link, belongs to another user, is too large or can't be read; the file stays as it is
+ * @throws CliError if the file is a link, belongs to another user (root may own any but a session's), is too large or can't be
+ *   read; the file stays as it is
  */
 export function readOwnFile(path: string, code: FileCode = 'cannot_read'): string | undefined {
   const refuse = (why: string, more = {}) => fileError(path, why, { code, ...more })

@@ -16,7 +16,7 @@ export interface LockOptions<T> {
   readonly onWait?: () => Promise<void>
   /** Creates the error for a lock that is still held at the timeout; `session_busy` by default. */
   readonly busy?: () => CliError
-  /** `continue` runs the work unlocked if the file can't be locked, for work that sends no refresh token. */
+  /** `continue` runs the work unlocked if the file can't be locked; allowed only for work that sends no refresh token. */
   readonly withoutLocks?: 'continue'
   readonly disk?: SessionDisk
 }

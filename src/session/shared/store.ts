@@ -85,8 +85,8 @@ export async function syncSession(store: SharedStore): Promise<SharedSessionAtRe
   const session = found?.session
   if (session === undefined || session.ended !== undefined || known?.id !== session.id) return found
   if (known.generation <= session.generation) return found
-  // etcd was restored from a backup. Don't send its older token: the service would treat the reuse as theft and revoke the
-  // grant.
+  // Don't send the older token in etcd, which was probably restored from a backup: the service would treat the reuse as theft
+  // and revoke the grant.
   const message = `etcd holds an older token of profile ${session.profile} than this machine has seen: it was set back`
   throw new CliError('store_unavailable', message, { hint: signInHint(session.profile) })
 }

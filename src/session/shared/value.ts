@@ -113,8 +113,8 @@ export async function sealSession(value: SharedSession, { key, sealing }: EtcdSe
 /**
  * Decrypts a value that `sealSession` encrypted.
  *
- * @throws CliError `store_unavailable`, exit 4, if the encryption key differs, or the ciphertext was changed, copied from another
- *   etcd key or written in another format
+ * @throws CliError `store_unavailable`, exit 4, if the encryption key differs, or the ciphertext was changed, copied from
+ *   another etcd key or written in another format
  */
 export async function unsealSession(sealed: string, { key, sealing }: EtcdSetup): Promise<SharedSession> {
   try {
