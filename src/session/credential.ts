@@ -6,10 +6,10 @@ import type { Io } from '../terminal/io.ts'
 import { sessionOverError } from './messages.ts'
 import { readSessionOrThrow } from './profiles.ts'
 import {
+  checkSessionMatch,
   findReusableToken,
   profileFiles,
   type RenewOptions,
-  requireMatchingSession,
   type Session,
 } from './session-file.ts'
 
@@ -55,7 +55,7 @@ export async function findCredentialWithoutRenewal(io: Io, minLifetime = 0): Pro
     return found
   }
   const { session } = readSessionOrThrow(io, files)
-  requireMatchingSession(session, io)
+  checkSessionMatch(session, io)
   if (session.kind === 'api_key') {
     const { readKeychainItem, findNewestToken } = await import('./secret.ts')
     const { value } = findNewestToken(files, session, await readKeychainItem(io, files, session))

@@ -8,13 +8,7 @@ import { readEnvironmentApiKey } from './credential.ts'
 import { sessionOverError } from './messages.ts'
 import { readSessionOrThrow } from './profiles.ts'
 import { findNewestToken, readKeychainItem } from './secret.ts'
-import {
-  isFresh,
-  type ProfileFiles,
-  profileFiles,
-  requireMatchingSession,
-  type Session,
-} from './session-file.ts'
+import { checkSessionMatch, isFresh, type ProfileFiles, profileFiles, type Session } from './session-file.ts'
 
 /**
  * Reason why no credential can be used. `none`: there is none. `interrupted`: a renewal was interrupted, and may have sent the
@@ -72,7 +66,7 @@ export async function describeCredential(
     }
     const { session } = readSessionOrThrow(io, files)
     known = { inForce: session.kind === 'api_key' ? 'stored API key' : 'session', session }
-    requireMatchingSession(session, io)
+    checkSessionMatch(session, io)
     return { ...known, state: await stateOf(io, files, session) }
   } catch (error) {
     if (error instanceof CliError && (error.exit === Exit.notSignedIn || error.exit === Exit.unavailable))

@@ -27,6 +27,7 @@ import {
 import { readSessionOrThrow } from './profiles.ts'
 import { findNewestToken, readKeychainItem, storeSession } from './secret.ts'
 import {
+  checkSessionMatch,
   encodeSession,
   findReusableToken,
   findSession,
@@ -34,7 +35,6 @@ import {
   profileFiles,
   type RenewOptions,
   readSession,
-  requireMatchingSession,
   type Session,
 } from './session-file.ts'
 
@@ -113,7 +113,7 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
   if (finished !== undefined) return finished
   if (session.kind === 'api_key')
     throw usageError(`profile ${profile} holds an API key, which is never renewed`)
-  requireMatchingSession(session, io)
+  checkSessionMatch(session, io)
   if (session.ended !== undefined) throw sessionOverError(session.profile, session.ended.why)
   const adopted = findReusableToken(session, io, options)
   if (adopted !== undefined) return { kind: 'done', token: adopted }

@@ -117,7 +117,7 @@ export function isFresh(token: AccessToken | undefined, now: number, minLifetime
  *
  * @throws CliError `session_elsewhere`, exit 4, for such a session
  */
-export function requireMatchingSession(
+export function checkSessionMatch(
   { service, client, profile }: Pick<Session, 'service' | 'client' | 'profile'>,
   { settings }: { readonly settings: Pick<Settings, 'chosen'> },
 ): void {
@@ -158,7 +158,7 @@ export function findReusableToken(
   if (access?.value === outdated || !isFresh(access, io.clock.now(), minLifetime)) return undefined
   // Check service and client here, too: a sign-in at another service may have replaced the session while this process waited
   // for the lock.
-  requireMatchingSession(session, io)
+  checkSessionMatch(session, io)
   return access
 }
 

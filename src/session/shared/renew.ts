@@ -14,7 +14,7 @@ import {
   reserveFileAndSendToken,
   sessionReplacedError,
 } from '../renew.ts'
-import { findReusableToken, NOTE_BYTES, type RenewOptions, requireMatchingSession } from '../session-file.ts'
+import { checkSessionMatch, findReusableToken, NOTE_BYTES, type RenewOptions } from '../session-file.ts'
 import { outcomeFileName, type RenewalAttempt, removeCachedSession, writeCachedSession } from './local.ts'
 import {
   createHexId,
@@ -87,7 +87,7 @@ async function runSharedPass(pass: RenewalPass, renewal: SharedRenewal): Promise
   if (found === undefined) throw notSignedInError(files.profile)
   const { session, marker: former } = found
   const { id, generation, profile } = session
-  requireMatchingSession(session, io)
+  checkSessionMatch(session, io)
   if (session.ended !== undefined) throw sessionOverError(session.profile, session.ended.why)
   const token = `${id}.${generation}`
   renewal.firstToken ??= token
