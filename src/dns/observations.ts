@@ -237,8 +237,8 @@ export function detectInterception(seen: Pick<Observations, 'servers' | 'locatio
   const heard = servers.filter(({ isImplausible }) => isImplausible !== null)
   const registry = location.kind === 'found' ? location.registry : []
   // Answer records from a registry's server (`isImplausible` null) are plausible only if a name server of the domain has the same
-  // address, and thus serves both zones. An interceptor gives these records at any address. A server
-  // known only by its address (`singleServerZone`) might be the registry's server itself, so it doesn't count.
+  // address, and thus serves both zones. An interceptor gives these records at any address. A server known only by its address
+  // (`singleServerZone`) might be the registry's server itself, so it doesn't count.
   const isSound = ({ isImplausible: bad, address }: Pick<ServerObservation, 'isImplausible' | 'address'>) =>
     bad === null ? heard.some((one) => one.address === address && one.host !== address) : !bad
   const isGenuine = (server: ServerObservation) => {
