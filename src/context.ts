@@ -20,7 +20,7 @@ export interface Context {
   /** Opens an http(s) address in the user's browser. Rejects if no browser can be started. */
   readonly openBrowser: (url: string) => Promise<void>
   /**
-   * Runs a command of the user in the shell until the command ends. The environment has the given `variables`, but none of the
+   * Runs a command in the system's shell until the command ends. The environment has the given `variables`, but none of the
    * `MAILCLAIM_…` variables that mailclaim was started with. Rejects with the signal's reason if the signal aborts, after the
    * command has ended.
    */
@@ -308,7 +308,10 @@ export type KeychainResult =
     }
 
 export interface Interrupts {
-  /** Aborts with an `InterruptedError` on Ctrl-C (SIGINT), on SIGTERM, and when the terminal hangs up (SIGHUP). */
+  /**
+   * Aborts with an `InterruptedError` on Ctrl-C (SIGINT), on SIGTERM, and when the terminal hangs up (SIGHUP); in a run over
+   * several domains, also with the error that stops the run.
+   */
   readonly signal: AbortSignal
   /**
    * Runs work that must not be interrupted, such as sending a refresh token and storing its successor. A signal that arrives

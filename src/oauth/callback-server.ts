@@ -40,7 +40,7 @@ export function notSignedInPage(error: unknown): CallbackPage {
 /**
  * Starts the HTTP server that receives the redirect (RFC 8252 section 7.3). Other programs, web pages and other users of the
  * machine can send requests too. So method, path, Host and state are checked before `receive` is called; a request that fails a
- * check gets an error page, and the sign-in keeps waiting.
+ * check gets an error page and doesn't affect the sign-in.
  *
  * @returns the redirect URI with the actual port, and a function that stops the server
  * @throws CliError `cannot_listen`, exit 1, for example if the port is in use

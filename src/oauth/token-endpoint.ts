@@ -81,8 +81,8 @@ export type RefreshOutcome =
   /** `invalid_grant`: the service no longer accepts the refresh token, so the user has to sign in again. */
   | { readonly kind: 'over'; readonly description: string | undefined }
   /**
-   * Nothing was sent, or the service refused the request, so the same refresh token may be sent again once the cause of `error` is
-   * gone. If `isTransient`, waiting may be enough, for `retryAfterMs` of the error if it has one.
+   * Nothing was sent, or the request was refused, so the same refresh token may be sent again once the cause of `error` is gone. If
+   * `isTransient`, waiting may be enough, for `retryAfterMs` of the error if it has one.
    */
   | { readonly kind: 'unused'; readonly error: CliError; readonly isTransient: boolean }
   /**

@@ -34,7 +34,7 @@ export interface FollowOptions<T> {
   readonly describe: (value: T) => ResourceState
   /** Delays between requests, before jitter: the first `steady` ones are equal, then each grows by `factor` (default: 1.5). */
   readonly delays: BackoffOptions & { readonly steady?: number }
-  /** Resource from an earlier response. With it, a first request that fails with exit 7 doesn't end the watch. */
+  /** Resource from an earlier response. With `known`, a temporary failure (exit 7) of the first request doesn't end the watch. */
   readonly known?: T
   /** Returns code, name of the resource and hint of the error, exit 8, for a deadline that has passed. */
   readonly timeout: (value: T) => { readonly code: ErrorCode; readonly what: string; readonly hint: string }
