@@ -27,7 +27,7 @@ export interface DomainCheckResult {
   readonly report: CheckReport
   /** The error with which a check of this domain alone ends; undefined for exit 0. */
   readonly error?: CliError | undefined
-  /** The next step for a claim whose record is ready; meaningless together with `error`. */
+  /** The user's next step if the claim's record is ready; ignored if `error` is set. */
   readonly hint?: string | undefined
 }
 

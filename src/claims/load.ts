@@ -247,15 +247,15 @@ export const bestEffortOptions = (deadline: Deadline | undefined): RequestOption
 })
 
 /**
- * Gets a claim from the service, or its copy in the ledger if the request fails or isn't needed. Throws the request's error if the
+ * Gets a claim from the service, or its copy in the ledger if the request fails or none is sent. Throws the request's error if the
  * ledger has no copy, the service no longer has the claim, or the response is unusable.
  */
 export type ClaimReader = (target: ClaimTarget, deadline?: Deadline) => Promise<DomainClaim>
 
 /**
- * Creates a `ClaimReader`, for commands that also work with the ledger's copies. Only the first copy used after a failed
- * request causes a warning. For a claim with a copy, no request is sent if the claim was completed when last seen, nor within 30
- * seconds after a failed request that the service didn't refuse.
+ * Creates a `ClaimReader`, for commands that also work with the ledger's copies. The first copy returned after a failed request
+ * causes a warning, later ones don't. For a claim with a copy, no request is sent if the claim was completed when last seen, nor
+ * within 30 seconds after a failed request that the service didn't refuse.
  *
  * @param renews whether an expired access token may be renewed
  * @param warn prints the warning, if `io` prints none because it belongs to a run over several domains
