@@ -290,7 +290,7 @@ export interface KeychainRequest {
   /** Secret to store, for `set`. */
   readonly secret?: string
   readonly timeoutMs: number
-  /** Ends the call early when the signal aborts; the result then has the reason `timeout`. */
+  /** Ends the keychain call early when the signal aborts; the result then has the reason `timeout`. */
   readonly signal?: AbortSignal
 }
 

@@ -355,8 +355,7 @@ export function resultIfCompleted(entry: LedgerEntry | undefined, now: number): 
 
 /**
  * Runs the work on one of several claims to its end. Prints DNS findings (`reportWait`), and warnings about a replaced claim or
- * ignored options.
- * Lets the work on the next domain begin (`releaseSlot`) at the first event `waiting` or `status`.
+ * ignored options. Lets the work on the next domain begin (`releaseSlot`) at the first event `waiting` or `status`.
  */
 export async function drainClaimEvents(
   events: ClaimEvents,

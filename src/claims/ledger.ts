@@ -109,7 +109,10 @@ export function readAllClaims(ledger: Ledger, onDamaged?: OnDamaged): Promise<Le
   return read(keysIn(ledger), ledger, onDamaged)
 }
 
-/** Returns where the ledger in use is, as the rest of a sentence, such as "in profile default at https://api.example". */
+/**
+ * Returns the profile and, if set, the base URL of the ledger in use, as the end of a message: "in profile default at
+ * https://api.example".
+ */
 export const describeLedgerPlace = ({ settings }: Pick<Ledger, 'settings'>): string =>
   formatLedgerPlace(settings.profile.value, baseUrlOf(settings))
 
@@ -251,8 +254,8 @@ function namesBelow(directory: string, most = Number.POSITIVE_INFINITY): string[
 }
 
 /**
- * Returns a domain name in its form for comparisons: lower case, A-labels (RFC 5890), without the final dot. A malformed name keeps
- * its labels.
+ * Returns a domain name in its form for comparisons: lower case, A-labels (RFC 5890), without the final dot. A malformed name
+ * isn't converted to A-labels.
  */
 export function toAsciiName(name: string): string {
   const checked = parseDomainName(name)

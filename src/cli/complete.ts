@@ -67,7 +67,7 @@ function listCommands({ node, isHelp }: CommandLine): Candidates {
   return [...level.map(([word, { summary }]) => [word, summary] as const), ...help]
 }
 
-/** Lists repeatable options and options that aren't on the command line yet; also `--help`, and `--version` without a command. */
+/** Lists repeatable options and options that aren't on the command line yet; also `--help` and, at the top level, `--version`. */
 function listUnusedOptions(
   options: readonly OptionDefinition[],
   before: readonly string[],

@@ -261,8 +261,8 @@ async function readApiKey({ stdin, prompts, settings }: Io): Promise<string> {
 }
 
 /**
- * Returns the settings without the profile's issuer and authorization endpoint if the profile has them for another base URL.
- * Otherwise a sign-in at a new service would go to the authorization server of the old one.
+ * Returns the settings without the profile's issuer and authorization endpoint if the profile has them for another base URL: a
+ * sign-in at a new service must not go to the authorization server of the old one.
  */
 function dropOtherServiceSettings(settings: Settings): Settings {
   const base = parseSetting('base_url', settings)

@@ -41,10 +41,10 @@ export const MAX_SERVERS = 26
  * Of all delegations, only the top-level domain's comes from resolvers. From there on, authoritative servers are queried without
  * recursion, so that no resolver caches a negative answer (RFC 2308).
  *
- * If this fails, as in private DNS or in a network that blocks those servers, the search starts again further down, at NS records
- * from the resolvers: at each level down to the registered domain, at the root (which can deny the top-level domain), then at
- * each level above `name`. Below the registered domain, `name` itself isn't queried at resolvers, since it might not exist yet.
- * The registered domain's zone, if found, is cached for the other checks of a run.
+ * If this fails, as in private DNS or in a network that blocks those servers, the search starts again from NS records of the
+ * resolvers: at each level down to the registered domain, at the root (which can deny the top-level domain), then at each level
+ * between the registered domain and `name`. Below the registered domain, `name` itself isn't queried at resolvers, since it might
+ * not exist yet. The registered domain's zone, if found, is cached for the other checks of a run.
  */
 export async function findZone(name: string, check: DnsCheck): Promise<ZoneLocation> {
   const domain = registrableDomainOf(name)

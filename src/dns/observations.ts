@@ -173,7 +173,10 @@ export interface FoundZone extends Delegation {
  * Why no zone was found. `no_domain`: a registry denies the registrable domain (NXDOMAIN). `lost`: no name server led to the zone.
  */
 type ZoneNotFound = {
-  /** Delegations down to the registry that denies the domain; if `lost`, the last delegation that a resolver returned, if any. */
+  /**
+   * Kind `no_domain`: delegations down to the registry that denies the domain. Kind `lost`: the last delegation that a resolver
+   * returned, if any.
+   */
   readonly path: readonly Delegation[]
 } & (
   | {
@@ -190,7 +193,7 @@ type ZoneNotFound = {
 
 export type ZoneLocation = FoundZone | ZoneNotFound
 
-/** Request and responses of one check; its findings are derived from these alone. */
+/** What one check was asked for, and what it observed in DNS; its findings are derived from this alone. */
 export interface Observations {
   /** Checked name in A-labels (RFC 5890 section 2.3.2.1), lowercase. */
   readonly name: string

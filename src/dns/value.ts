@@ -50,7 +50,7 @@ const MAX_COMPARED_BYTES = 4096
 const MAX_COMPARED_VALUES = 1000
 
 const stripInvisible = (text: string): string => text.replace(INVISIBLE, '')
-/** Removes quotation marks, backslashes and invisible characters from a text. */
+/** Removes quotation marks, backslashes, white space and invisible characters from a text. */
 const stripQuotes = (text: string): string => stripInvisible(text).replace(QUOTES, '')
 
 /**
@@ -78,7 +78,7 @@ export function explainMismatch(
 /**
  * Returns the fault of one value. Small changes are tested before large ones, and the first that explains the value is returned.
  * Undefined for the expected value itself and for an unrelated value (SPF, another service's proof), and if the expected value is
- * empty apart from quotation marks and invisible characters.
+ * empty apart from quotation marks, backslashes, white space and invisible characters.
  *
  * @param mayBeCut as in `explainMismatch`
  */
@@ -107,7 +107,7 @@ export function findFault(expected: string, value: TxtValue, mayBeCut = false): 
 
 /**
  * Formats a value for users. Quotes several character-strings one by one if one of them is the expected value, apart from
- * quotation marks and invisible characters: joined text would hide where the expected value begins.
+ * quotation marks, backslashes, white space and invisible characters: joined text would hide where the expected value begins.
  */
 function formatValue(expected: string, { bytes, strings }: TxtValue): string {
   const texts = strings.map(decodeValue)
@@ -189,7 +189,7 @@ function findSplitRecords(expected: string, seen: readonly string[]): string[] |
 
 /**
  * Whether a value looks like some service's verification value: a prefix and a token of at least 8 characters, apart from quotation
- * marks and invisible characters.
+ * marks, backslashes, white space (but for spaces inside) and invisible characters.
  */
 export function looksLikeVerification(value: string): boolean {
   const words = value.replace(QUOTES, '').replace(INVISIBLE, (character) => (character === ' ' ? ' ' : ''))
@@ -211,8 +211,8 @@ export const isPrefixAndToken = (value: string): boolean =>
   value.length <= MAX_VALUE_BYTES && PREFIX_AND_TOKEN.test(value)
 
 /**
- * Parses a value that a user typed: removes surrounding spaces, quotation marks and backslashes. Returns undefined unless
- * `prefix=token` is left: compared with a mangled value, a correct record would be reported as wrong.
+ * Parses a value that a user typed: removes quotation marks, backslashes, white space and invisible characters around it. Returns
+ * undefined unless `prefix=token` is left: compared with a mangled value, a correct record would be reported as wrong.
  */
 export function parseGivenValue(given: string): string | undefined {
   const around = `(?:${QUOTES.source}|${INVISIBLE.source})+`

@@ -158,8 +158,8 @@ export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
       const { status, reason } = readOutcome(body)
       const claim = findByKey(key)
       setStatus(claim, status, reason)
-      // A claim doesn't end in `verified` or `pending`, so schedule its final status, or its DNS lookup if verification was
-      // requested. Tests unblock a claim by the status `verified`.
+      // Neither status is final: after `verified`, schedule the final status; after `pending`, the DNS lookup if verification was
+      // requested. Tests set `verified` to let a blocked claim go on.
       if (status === 'verified') scheduleEnd(claim, clock.now(), 'completed')
       if (status === 'pending' && claim.verifyRequested) scheduleLookup(claim)
       return serializeClaim(claim)

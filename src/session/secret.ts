@@ -133,10 +133,10 @@ export async function deleteKeychainItem(io: Io, files: ProfileFiles, isExpected
 /**
  * Stores the next session with its secret: at a login, or in step 6 of docs/token-safety.md. With the keychain: writes the
  * session into the note file (`next.…`), the secret into the keychain, then renames the note file, so that a process that finds
- * a new item also finds its session. If the keychain refuses or hangs, the secret goes into the note file as well, with a
+ * a new item also finds its session. If the keychain refuses or hangs, the secret goes into the note file instead, with a
  * warning.
  *
- * @param refusal error of reading the keychain in step 2: then the keychain isn't called again
+ * @param refusal error of reading the keychain earlier in this renewal: then the keychain isn't called again
  * @throws CliError as `replaceSession`; `refresh_token_lost`, exit 4, if the secret can't be written to the note file;
  *   `cannot_write`, exit 1, if a login with the keychain can't write its note file
  */

@@ -30,7 +30,11 @@ export function parseBaseUrl(text: string, name: string): URL {
   return parseServerUrl(text, name, (message, hint) => new CliError('base_url_unusable', message, { hint }))
 }
 
-/** Parses server URLs separated by spaces or commas; returns their normalized texts. @throws CliError `usage`, exit 2 */
+/**
+ * Parses URLs of servers, such as the members of etcd, separated by spaces or commas; returns their normalized texts.
+ *
+ * @throws CliError `usage`, exit 2
+ */
 export function parseServerUrls(text: string, name: string): string[] {
   return parseList(text, name).map((address) => formatUrl(parseServerUrl(address, name)))
 }

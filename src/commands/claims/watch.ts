@@ -13,7 +13,7 @@ import {
   type OutputDefinition,
 } from '../definition.ts'
 
-/** Options of `claims watch` and of `claims verify --wait`. */
+/** Options that only waiting needs, for `claims watch` and `claims verify --wait`. */
 export const WATCH_OPTIONS = [
   defineTimeout({ default: 'never' }),
   { flags: '--through-blocked', description: 'keep waiting while the claim is blocked' },
