@@ -199,7 +199,7 @@ describe.runIf(needs('bash', 'dash', 'script', 'curl', 'jq'))('the command block
   }
 })
 
-test('no example in the documents passes a credential in an argument of curl, which other users can read', () => {
+test('no example in the documents passes a credential as an argument of curl, where other users can read it', () => {
   for (const page of PAGES)
     expect(readFileSync(join(ROOT, page), 'utf8'), page).not.toMatch(
       /(-H|--header|--oauth2-bearer|-u)[ =]*["']?(Authorization|\$)/i,

@@ -94,10 +94,10 @@ describe('a start', () => {
 describe.runIf(needs('posix'))('the compile cache', () => {
   it.each([
     ['no home directory', {}],
-    ['a home that does not exist', { HOME: '/nonexistent/home' }],
+    ['a home directory that does not exist', { HOME: '/nonexistent/home' }],
     ['a file instead of the cache directory', { XDG_CACHE_HOME: '/dev/null' }],
     ['a directory that nobody can write to', { XDG_CACHE_HOME: '/proc' }],
-  ])('mailclaim --help works if the compile cache finds %s', (_what, env) => {
+  ])('mailclaim --help succeeds with %s for the compile cache', (_what, env) => {
     const { status, stdout, stderr } = start(['--help'], env)
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(stdout).toContain('Usage: mailclaim')

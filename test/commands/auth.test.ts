@@ -42,7 +42,7 @@ it('auth token prints MAILCLAIM_API_KEY with a single line break if the variable
   expect(await mailclaim(world, 'auth', 'token')).toEqual({ exit: 0, stdout: 'key-1\n', stderr: '' })
 })
 
-it('auth token says how to sign in if nobody is signed in', async () => {
+it('auth token exits 4 with a hint on how to sign in if no profile is signed in', async () => {
   const world = await createSandboxSession()
   const { exit, stdout, stderr } = await mailclaim(world, 'auth', 'token')
   expect({ exit, stdout }).toEqual({ exit: 4, stdout: '' })
@@ -59,7 +59,7 @@ it('auth token of a profile that is not signed in hints at the profile that is s
   expect(stderr).toMatch(/not signed in\nhint: .*\(default\): mailclaim auth switch default\n$/)
 })
 
-it('auth token --scope prints a token of that scope only, which the next auth token does not print', async () => {
+it('auth token --scope prints an access token limited to that scope, and the next auth token without it prints another', async () => {
   const world = await signedIn()
   const before = world.session()
   const { exit, stdout } = await mailclaim(world, 'auth', 'token', '--scope', 'emails:send')

@@ -87,8 +87,8 @@ test('claim resumes the open claim of a domain, and warns of options without eff
 test.each([
   ['that of the open claim', 'pending', [], 'eu-west-1'],
   ['that of --region', 'pending', ['--region', 'sa-east-1'], 'sa-east-1'],
-  ['none after an expired claim', 'expired', [], undefined],
-])('claims create sends as region: %s', async (_what, status, words, region) => {
+  ['absent after an expired claim', 'expired', [], undefined],
+])('the region in the request of claims create is %s', async (_what, status, words, region) => {
   const bodies: { region?: string }[] = []
   const world = createWorld({
     respond(_request, body) {
@@ -106,7 +106,7 @@ test.each([
   ['canceled', 1, 8],
   ['gone', 1, 8],
   ['superseded', 0, 9],
-])('if the earlier claim is %s, claim creates %i claims, and exits %i', async (end, creations, exit) => {
+])('if the known claim is now %s, claim creates %i claims, and exits %i', async (end, creations, exit) => {
   let isOver = false
   const answer = () => (end === 'gone' ? GONE() : claimOf({ status: end }))
   const over = createWorld({
@@ -209,7 +209,7 @@ test.each([
   expect(values).toEqual(ends === 0 ? [VALUE] : [])
 })
 
-test('claim of several domains prints each record to add and each result, and exits with the worst exit code', async () => {
+test('mailclaim claim of several domains prints each record to add and each result, and exits with the worst exit code', async () => {
   const names = ['one.example.com', 'two.example.com', 'bad..example']
   const world = createWorld({
     txt: () => [],

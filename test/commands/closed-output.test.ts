@@ -48,7 +48,7 @@ test('claims create continues after the reader of its output closes the pipe, an
   expect(context.stderr.text.split(WARNING)).toHaveLength(2)
 })
 
-test('claim continues with a warning after the reader of its output closes the pipe', async () => {
+test('mailclaim claim warns and waits until its --timeout after the reader of its output closes the pipe', async () => {
   const { context, run } = createWorld()
   const options = ['--timeout', '60', '--format', 'jsonl']
   expect(await run('claim', 'example.com', ...options)).toBe(8)

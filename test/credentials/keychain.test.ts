@@ -235,7 +235,7 @@ describe.runIf(needs('gnome-keyring'))('a real keychain', () => {
     ['an empty D-Bus address', { DBUS_SESSION_BUS_ADDRESS: '' }],
     ['an invalid D-Bus address', { DBUS_SESSION_BUS_ADDRESS: 'nonsense' }],
     ['the address of an ended D-Bus', { DBUS_SESSION_BUS_ADDRESS: 'unix:path=/nonexistent/bus' }],
-  ])('%s is reported as a missing keychain', async (_name, env) => {
+  ])('with %s, a keychain call fails as `no_keychain`', async (_name, env) => {
     expect(await keychainIn(env).call(request('get'))).toMatchObject({ ok: false, reason: 'no_keychain' })
   })
 })

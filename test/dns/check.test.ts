@@ -50,7 +50,7 @@ describe('the search for the zone of a name', () => {
     expect(outcomes).toEqual(['ns1.example.com match', 'ns2.example.com match'])
   })
 
-  test('the location of a domain that the registry denies is `no_domain`, with the negative TTL of the denial', async () => {
+  test('the zone search for a domain that the registry denies ends as `no_domain`, with the negative TTL of that response', async () => {
     const { seen } = await timedObserve(fakeInternet([COM]))
     const denied = { kind: 'no_domain', domain: 'example.com', deniedBy: 'com', negativeTtl: 60 }
     expect(seen.location).toMatchObject(denied)

@@ -187,7 +187,7 @@ describe('a session that machines share', () => {
     expect(await failureOf(renew(a))).toMatchObject({ hint: 'sign in again: mailclaim login' })
   })
 
-  test('`--retry-interrupted` also waits 60 s for a machine that may still be renewing', async () => {
+  test('a renewal with `--retry-interrupted` waits at least 60 s for a machine that may still be renewing', async () => {
     const { a, b, clock, service, renew } = await pair()
     service.fate = () => 'killed'
     void renew(a)

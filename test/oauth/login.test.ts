@@ -338,7 +338,7 @@ describe('signing in', () => {
     await expect(fetch(redirect)).rejects.toThrow()
   })
 
-  it('a login refuses pasted lines without the right redirect, and then accepts a pasted address or query', async () => {
+  it('a login refuses a pasted code alone and a redirect with another state, and then accepts a pasted address or query', async () => {
     for (const shape of [
       (query: string) => `http://127.0.0.1:7/callback?${query}`,
       (query: string) => `"?${query}"`,

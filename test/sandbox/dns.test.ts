@@ -188,7 +188,7 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
     ['lame', 0],
     ['silent', undefined],
   ])(
-    'with the mistake "%s", TXT queries fail, and referrals still name the name servers',
+    'with the mistake "%s", TXT queries return no records, and referrals still name the name servers',
     async (mistake, rcode) => {
       const sandbox = await planted(mistake)
       const asked = ask(sandbox, 'mail.shop.co.uk', 'TXT', how)

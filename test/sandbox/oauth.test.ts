@@ -54,7 +54,7 @@ describe('codes and tokens', () => {
     expect([900, 901]).toContain(exp - iat)
   })
 
-  test('a code that was already redeemed is refused, without revoking the grant', async () => {
+  test('an authorization code that was already redeemed is refused as `invalid_grant`, without revoking the grant', async () => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const fields = await code(sandbox)
     expect((await token(sandbox, 'form', fields)).status).toBe(200)

@@ -122,7 +122,7 @@ describe('a request', () => {
     },
   )
 
-  it('an import keeps unknown fields, in the order of the response', async () => {
+  it('getImport returns unknown fields and an unknown status, in the order of the response', async () => {
     const body = {
       zeta: 1,
       object: 'contact_import',
@@ -261,7 +261,7 @@ describe('retries', () => {
     },
   )
 
-  it.each(['soon', '-5', '', '0x10'])('an invalid Retry-After (%j) is ignored', async (value) => {
+  it.each(['soon', '-5', '', '0x10'])('an invalid Retry-After header %j is ignored', async (value) => {
     const { client, context } = await clientWith([jsonResponse(429, {}, { 'retry-after': value }), ok()])
     await getImport(client, 'i-1')
     expect(context.clock.slept).toEqual([500])

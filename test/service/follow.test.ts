@@ -106,7 +106,7 @@ describe('following', () => {
     expect(refused.end.error?.message).toMatch(/is on\); the last request failed: down$/)
   })
 
-  it('an interrupt ends a watch at once', async () => {
+  it('an interrupt ends a watch at once, with exit 130', async () => {
     const { events, context } = following(['on'])
     await events.next()
     context.interrupt()

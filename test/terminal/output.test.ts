@@ -132,7 +132,7 @@ describe('a table', () => {
     createTable(columns, { palette, width, now: 0 })
   const long = 'a rather long name of a client that does not fit'
 
-  test('a table is only as wide as its cells, and in a narrow terminal wraps text but no id', () => {
+  test('a table is only as wide as its cells need, and in a narrow terminal wraps texts, but no ids', () => {
     expect(tableOf(200).render([{ id: id(1), name: 'News', count: 5 }])).toMatchInlineSnapshot(`
       "Id                                    Name  Count
       6f1c2a4e-0000-4000-8000-000000000001  News      5
@@ -147,7 +147,7 @@ describe('a table', () => {
     `)
   })
 
-  test('a table in a narrow terminal drops optional columns before it breaks words, and in 40 columns becomes detail views', () => {
+  test('a table in a narrow terminal drops optional columns before it breaks words, and in 40 columns shows a detail view of each item', () => {
     const columns: readonly Column[] = [...TABLE.slice(0, 2), { field: 'created', optional: true }]
     const item = { id: id(1), name: 'contacts:write', created: '3 hours ago' }
     const table = tableOf(60, columns)

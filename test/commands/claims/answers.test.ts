@@ -154,7 +154,7 @@ test('claims verify of a verified claim queries no DNS and requests no verificat
   expect([world.asked, world.questions]).toEqual([['GET /domains/d1/claim'], []])
 })
 
-test('claims verify --all counts a claim that fails as `claim_failed`, even if no name server answered', async () => {
+test('the summary of claims verify --all counts a failed claim under `claim_failed`, even if no name server responds', async () => {
   const respond = (request: string) => claimOf(request.startsWith('POST') ? { status: 'failed' } : {})
   const world = createWorld({ respond, dns: () => 'silent' })
   await world.run('claims', 'get', 'd1')

@@ -39,7 +39,7 @@ test('claims forget removes a claim from this machine, without a request to the 
   expect(world.asked).toHaveLength(asked)
 })
 
-test('claims forget names the earlier claim of the domain that is still listed', async () => {
+test('claims forget of a domain with two claims forgets the newer one, and prints the id of the earlier one', async () => {
   const created_at = (hour: number) => `2026-11-22 ${hour}:00:00.0+00`
   const world = createWorld({
     respond: (request) =>

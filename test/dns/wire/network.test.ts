@@ -47,7 +47,7 @@ test('over TCP, a DNS server is unreachable unless its first message is the resp
   expect(performance.now() - start).toBeLessThan(2000)
 })
 
-test('over UDP, datagrams before the response that are empty or not the response are ignored', async () => {
+test('over UDP, empty and forged datagrams that arrive before the response are ignored', async () => {
   const server = createSocket('udp4').bind(0, '127.0.0.1')
   closing.push(() => server.close())
   await once(server, 'listening')
