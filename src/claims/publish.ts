@@ -3,7 +3,7 @@ import type { ShellResult } from '../context.ts'
 import { lookUpTxt, type TxtLookup } from '../dns/lookup.ts'
 import { createChildController, toDnsEffects } from '../dns/wire/ask.ts'
 import { parseDomainName, toRelativeName } from '../dns/wire/name.ts'
-import { hasText } from '../dns/wire/txt-answer.ts'
+import { hasTxtValue } from '../dns/wire/txt-answer.ts'
 import { CliError, InterruptedError, usageError } from '../errors.ts'
 import { invalidResponseError } from '../service/problems.ts'
 import { dnsSettings } from '../settings/settings.ts'
@@ -47,7 +47,7 @@ export async function createPublishFunction(command: string, io: Io) {
     if (!checked.ok) throw invalidResponseError(checked.problem)
     const name = checked.ascii
     const { zone, set, reason, partial } = await lookUpTxt(name, dnsSettings(io.settings), toDnsEffects(io))
-    if (hasText(set?.values ?? partial, record.value))
+    if (hasTxtValue(set?.values ?? partial, record.value))
       return `${name} has the TXT value already: the command wasn't run`
     if (set === null || zone === null) throw valuesUnknown(name, reason ?? 'its zone has no name')
     const variables = variablesOf({ ...record, name }, zone, set)

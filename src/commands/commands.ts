@@ -127,7 +127,7 @@ export function createCommandsCommand(tree: CommandTree): CommandDefinition {
  * Returns the error codes that a command can end with: those in its definition, those of the group `every`, and, if it needs an
  * account, those of the groups `session` and `service`.
  */
-export function listErrorCodes({
+export function collectErrorCodes({
   account,
   errors = [],
 }: Pick<CommandDefinition, 'account' | 'errors'>): ErrorCode[] {
@@ -139,7 +139,7 @@ export function listErrorCodes({
 async function describeCommand({ path, leaf }: { path: readonly string[]; leaf: CommandLeaf }) {
   const definition = await loadDefinition(path, leaf)
   const { description, output, events, examples, options = [], account = 'none' } = definition
-  const errors = listErrorCodes(definition)
+  const errors = collectErrorCodes(definition)
   const exits = [Exit.done, ...errors.map((code) => ERRORS[code][1] ?? Exit.done)]
   const { schema, lineSchema = schema, formats = [], usualFormat = null } = output
   return {

@@ -1,7 +1,7 @@
 import { CliError, usageError } from '../errors.ts'
 import { maskUrlSecrets, maskUserInfo } from '../settings/addresses.ts'
 import {
-  parseSettingName,
+  parseSettingKey,
   SETTING_KEYS,
   SETTINGS,
   type SettingDefinition,
@@ -63,7 +63,7 @@ export const getCommand = defineCommand({
   errors: ['setting_unset'],
   async run({ arguments: [typed = ''] }, io) {
     const { profile, profileConfig, format } = io.settings
-    const key = parseSettingName(typed)
+    const key = parseSettingKey(typed)
     const name = settingName(key)
     const value = profileConfig[key]
     if (value === undefined) {
@@ -95,7 +95,7 @@ export const setCommand = defineCommand({
   output: { columns: SET_COLUMNS },
   errors: ['config_busy'],
   async run({ arguments: [typed = '', text = ''] }, io) {
-    const key = parseSettingName(typed)
+    const key = parseSettingKey(typed)
     const name = settingName(key)
     const profile = io.settings.profile.value
     const setting: SettingDefinition<unknown> = SETTINGS[key]
@@ -132,7 +132,7 @@ export const unsetCommand = defineCommand({
   output: { columns: UNSET_COLUMNS },
   errors: ['config_busy'],
   async run({ arguments: [typed = ''] }, io) {
-    const key = parseSettingName(typed)
+    const key = parseSettingKey(typed)
     const name = settingName(key)
     const profile = io.settings.profile.value
     const { updateConfig, withSetting } = await import('../settings/config.ts')

@@ -46,7 +46,7 @@ export interface CommandInput<Options extends readonly OptionDefinition[]> {
  * session or an API key (`auth refresh`: a session), and for requests the base URL; `sometimes`: the same as `signed_in`, but not
  * for every use of the command.
  */
-export type AccountNeed = 'configured' | 'signed_in' | 'sometimes'
+export type AccountRequirement = 'configured' | 'signed_in' | 'sometimes'
 
 /**
  * A command: its definition, from which help, completion and documentation are generated, and its `run` function.
@@ -71,7 +71,7 @@ export interface CommandDefinition<
    */
   readonly errors?: readonly (ErrorGroup | ErrorCode)[]
   /** The required account. Default: none. */
-  readonly account?: AccountNeed
+  readonly account?: AccountRequirement
   /** Whether the command continues after a closed pipe (EPIPE) on stdout: stopping would leave its changes half done. */
   readonly toleratesClosedPipe?: true
   /** Whether the command runs despite an unreadable or damaged configuration file, with an empty configuration. */

@@ -12,7 +12,7 @@ import { type CheckCache, createCheckCache } from './shared-cache.ts'
 import { DNS_PORT, type DnsServer, PUBLIC_RESOLVERS } from './wire/address.ts'
 import { createChildController, type DnsEffects, getAnswer, limitQueries } from './wire/ask.ts'
 import { parseDomainName } from './wire/name.ts'
-import { readTxt } from './wire/txt-answer.ts'
+import { readTxtAnswer } from './wire/txt-answer.ts'
 
 /** A domain name, and the TXT value that it should have. */
 export interface ExpectedRecord {
@@ -131,7 +131,7 @@ export async function collectObservations(
     // A CNAME that only resolvers show is either outdated, or hidden beside TXT records at the name servers. So query a name
     // server for the CNAME, which it returns in the second case only.
     const cname = isHidden ? await getAnswer(server, { name, type: 'CNAME' }, check) : undefined
-    const target = cname && readTxt(cname, name).alias
+    const target = cname && readTxtAnswer(cname, name).alias
     const beside = target ? { alias: { targets: [target], isKnown: true, hasTxtBeside: true as const } } : {}
     return { ...seen, ...beside, resolvers: seenBy, otherNames, dnssec, limitReached: limited.isReached() }
   } finally {

@@ -3,7 +3,7 @@ import { type DnsCheck, isFromZone } from './locate.ts'
 import type { CandidateName } from './observations.ts'
 import { getAnswer } from './wire/ask.ts'
 import { canQuery, isWithin } from './wire/name.ts'
-import { haveSameValues, readTxt } from './wire/txt-answer.ts'
+import { haveSameValues, readTxtAnswer } from './wire/txt-answer.ts'
 
 /** Maximum milliseconds for the query about one name. */
 const SERVER_MS = 2500
@@ -54,7 +54,7 @@ export async function findTxtAtOtherNames(server: DnsServerAddress, zone: string
   const txtAt = async (owner: string) => {
     if (!canQuery(owner)) return undefined
     const message = await getAnswer(server, { name: owner, type: 'TXT' }, check, SERVER_MS)
-    return message && isFromZone(message, zone) ? readTxt(message, owner) : undefined
+    return message && isFromZone(message, zone) ? readTxtAnswer(message, owner) : undefined
   }
   // Random label that nobody has published, so records at it come from a wildcard.
   const unused = `mc-${Buffer.from(check.effects.random.bytes(8)).toString('hex')}`

@@ -15,7 +15,7 @@ import { explainMismatch, findFormatFault, looksLikeVerification, type ValueExpl
 import { formatResolver, hasIpv6Address } from './wire/address.ts'
 import { toRelativeName } from './wire/name.ts'
 import { findPublicSuffix, isRegistry, registrableDomainOf } from './wire/registry.ts'
-import { decodeValues, deduplicateValues, hasText } from './wire/txt-answer.ts'
+import { decodeValues, deduplicateValues, hasTxtValue } from './wire/txt-answer.ts'
 import {
   type Evidence,
   FINDING_TEXTS,
@@ -239,7 +239,7 @@ function findMisplaced(state: ZoneState): Finding[] | undefined {
   const places = otherNames?.candidates ?? []
   const isFaulty = ({ values }: CandidateName) => explainMismatch(expected ?? '', values, state.mayBeCut)
   const place =
-    places.find(({ values }) => hasText(values, expected)) ??
+    places.find(({ values }) => hasTxtValue(values, expected)) ??
     // Ignore faulty copies at names of the kind `used`, such as the parent: similar values there are probably of other services.
     places.find((one) => one.kind !== 'used' && isFaulty(one) !== undefined)
   return place && explainMisplaced(state, place)
@@ -250,7 +250,7 @@ function findMisplaced(state: ZoneState): Finding[] | undefined {
  * wrong value to the right name.
  */
 function explainMisplaced(state: ZoneState, { name, kind, values }: CandidateName): Finding[] {
-  const isRight = hasText(values, state.expected)
+  const isRight = hasTxtValue(values, state.expected)
   const fault = isRight ? undefined : explainMismatch(state.expected ?? '', values, state.mayBeCut)
   const there = isRight ? [state.expected] : (fault?.seen ?? decodeValues(values))
   const code = kind === 'doubled' ? 'doubled_name' : 'other_name'

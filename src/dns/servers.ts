@@ -6,7 +6,7 @@ import { awaitPreferred, getAnswer, type QueryResult, sendQuery } from './wire/a
 import { type DnsMessage, findSoa, listNsHosts } from './wire/message.ts'
 import { canQuery, isWithin } from './wire/name.ts'
 import { findPublicSuffix } from './wire/registry.ts'
-import { hasText, MAX_CNAMES, readTxt, type TxtAnswer, type TxtValue } from './wire/txt-answer.ts'
+import { hasTxtValue, MAX_CNAMES, readTxtAnswer, type TxtAnswer, type TxtValue } from './wire/txt-answer.ts'
 
 /** Maximum milliseconds for a query to one name server. */
 const SERVER_MS = 4000
@@ -64,7 +64,7 @@ export async function observeNameServers(location: FoundZone, check: DnsCheck) {
       ends.set(key, end)
       const { targets, isKnown, values, ttl } = await end
       alias ??= { targets, isKnown }
-      if (hasText(values, expected)) return { ...server, outcome: 'match' as const, values, ttl }
+      if (hasTxtValue(values, expected)) return { ...server, outcome: 'match' as const, values, ttl }
       const outcome: TxtOutcome = isKnown || expected === null ? 'alias' : 'timeout'
       return { ...server, outcome, values }
     }),
@@ -134,7 +134,7 @@ async function askServer(server: DnsServerAddress, { zone, hosts }: FoundZone, c
     isImplausible: isInterceptor || isImplausible(message),
     isResolver: isInterceptor || (message.ra && !message.aa),
     ...{ soa, nsSet: isInterceptor ? [] : nsSet },
-    txt: isLame ? undefined : readTxt(message, name),
+    txt: isLame ? undefined : readTxtAnswer(message, name),
   }
 }
 
@@ -156,7 +156,7 @@ export function toTxtObservation(reply: QueryResult, name: string, expected: str
   if (reply.kind !== 'answer')
     return { ...NO_ANSWER, outcome: reply.kind, ms: reply.kind === 'not_checked' ? null : reply.ms }
   const { message, ms } = reply
-  const { values, ttl, aliases } = readTxt(message, name)
+  const { values, ttl, aliases } = readTxtAnswer(message, name)
   const outcome = outcomeOf(message.rcode, values, expected)
   return {
     // A truncated response (TC bit) after TCP failed is incomplete and can't prove that the value is missing, so report a
@@ -172,7 +172,7 @@ function outcomeOf(rcode: string, values: readonly TxtValue[], expected: string 
   if (rcode === 'REFUSED') return 'refused'
   if (rcode !== 'NOERROR') return rcode === 'SERVFAIL' ? 'servfail' : 'lame'
   if (values.length === 0) return 'absent'
-  return hasText(values, expected) ? 'match' : 'mismatch'
+  return hasTxtValue(values, expected) ? 'match' : 'mismatch'
 }
 
 /** A CNAME chain, with the TXT set at its end. */
@@ -218,7 +218,7 @@ async function followCnames(visited: readonly string[], check: DnsCheck): Promis
   if (message === undefined) return nothing(known.every((addresses) => addresses?.length === 0))
   // After an unusable response of an authoritative server (no RA), the chain counts as known: resolvers find no value either.
   if (!isGood(message)) return nothing(!message.ra)
-  const { aliases, values, ttl } = readTxt(message, target)
+  const { aliases, values, ttl } = readTxtAnswer(message, target)
   const isOver = values.length > 0 || aliases.length === 0
   if (isOver || aliases.some((one) => visited.includes(one)))
     return { targets: [...targets, ...aliases], isKnown: true, values, ttl }

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { domainToASCII } from 'node:url'
 import { formatTimestamp, type VirtualClock } from './clock.ts'
-import { asObject, HttpError, notFoundError, validationError } from './http.ts'
+import { HttpError, notFoundError, readObject, validationError } from './http.ts'
 
 const CLAIM_WINDOW_MS = 7 * 86_400_000
 
@@ -211,7 +211,7 @@ const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
  * @throws HttpError 422 for a body that isn't an object, without `name`, or with a malformed field
  */
 function readClaimRequest(body: unknown) {
-  const fields = asObject(body, 'The body')
+  const fields = readObject(body, 'The body')
   const region = fields['region'] ?? 'us-east-1'
   if (typeof region !== 'string' || !REGIONS.includes(region))
     throw validationError(`The \`region\` field must be one of ${REGIONS.join(', ')}.`)

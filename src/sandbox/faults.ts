@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Context, MiddlewareHandler } from 'hono'
-import { asObject, CONTROL_PREFIX, type HttpApp, type NodeEnv, readBody, validationError } from './http.ts'
+import { CONTROL_PREFIX, type HttpApp, type NodeEnv, readBody, readObject, validationError } from './http.ts'
 
 const FAULT_KINDS = [
   /** Responds with the fault's `status`, `headers` and `body`; the request isn't processed unless `after` is set. */
@@ -114,7 +114,7 @@ function readFault(given: Record<string, unknown>) {
     if (typeof value === 'number' && value >= 0) return value
     throw validationError(`\`${name}\` must be a number of 0 or more.`)
   }
-  const object = (name: string) => asObject(given[name] ?? {}, `\`${name}\``)
+  const object = (name: string) => readObject(given[name] ?? {}, `\`${name}\``)
 
   const kind = FAULT_KINDS.find((known) => known === given['kind'])
   if (kind === undefined) throw validationError(`\`kind\` must be one of ${FAULT_KINDS.join(', ')}.`)

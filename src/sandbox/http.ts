@@ -98,11 +98,11 @@ export async function parseJsonBody(c: Context): Promise<unknown> {
 /** Parses the request's body as a JSON object; an empty body is read as `{}`. @throws HttpError 422 for anything else */
 export async function readBody(c: Context): Promise<Record<string, unknown>> {
   const isEmpty = (await c.req.text()).trim() === ''
-  return isEmpty ? {} : asObject(await parseJsonBody(c), 'The body')
+  return isEmpty ? {} : readObject(await parseJsonBody(c), 'The body')
 }
 
 /** Returns a copy of a JSON object. @param what the value's name in the message @throws HttpError 422 for anything else */
-export function asObject(value: unknown, what: string): Record<string, unknown> {
+export function readObject(value: unknown, what: string): Record<string, unknown> {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value }
   throw validationError(`${what} must be a JSON object.`)
 }

@@ -4,7 +4,7 @@ import type { Credential } from '../service/types.ts'
 import { usesSharedStore } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { sessionOverError } from './messages.ts'
-import { readSessionOrThrow } from './profiles.ts'
+import { requireSession } from './profiles.ts'
 import {
   checkSessionMatch,
   findReusableToken,
@@ -54,11 +54,11 @@ export async function findCredentialWithoutRenewal(io: Io, minLifetime = 0): Pro
     }
     return found
   }
-  const { session } = readSessionOrThrow(io, files)
+  const { session } = requireSession(io, files)
   checkSessionMatch(session, io)
   if (session.kind === 'api_key') {
-    const { readKeychainItem, findNewestToken } = await import('./secret.ts')
-    const { value } = findNewestToken(files, session, await readKeychainItem(io, files, session))
+    const { readKeychainItem, findNewestSecret } = await import('./secret.ts')
+    const { value } = findNewestSecret(files, session, await readKeychainItem(io, files, session))
     return { kind: 'api_key', value, description: `the stored API key of profile ${session.profile}` }
   }
   if (session.ended !== undefined) throw sessionOverError(session.profile, session.ended.why)

@@ -6,8 +6,8 @@ import type { Io } from '../terminal/io.ts'
 import { formatRelativeTime } from '../terminal/time.ts'
 import { readEnvironmentApiKey } from './credential.ts'
 import { sessionOverError } from './messages.ts'
-import { readSessionOrThrow } from './profiles.ts'
-import { findNewestToken, readKeychainItem } from './secret.ts'
+import { requireSession } from './profiles.ts'
+import { findNewestSecret, readKeychainItem } from './secret.ts'
 import { checkSessionMatch, isFresh, type ProfileFiles, profileFiles, type Session } from './session-file.ts'
 
 /**
@@ -64,7 +64,7 @@ export async function describeCredential(
       const { describeSharedSession } = await import('./shared/sign-in.ts')
       return { inForce: 'session', ...(await describeSharedSession(io)) }
     }
-    const { session } = readSessionOrThrow(io, files)
+    const { session } = requireSession(io, files)
     known = { inForce: session.kind === 'api_key' ? 'stored API key' : 'session', session }
     checkSessionMatch(session, io)
     return { ...known, state: await stateOf(io, files, session) }
@@ -95,13 +95,13 @@ async function stateOf(io: Io, files: ProfileFiles, session: Session): Promise<C
   if (ended !== undefined) throw sessionOverError(profile, ended.why)
   const answer = await readKeychainItem(io, files, session)
   try {
-    const { interruption } = findNewestToken(files, session, answer)
+    const { interruption } = findNewestSecret(files, session, answer)
     if (interruption !== undefined) throw interruption
   } catch (error) {
     // While another process renews or signs in, its unfinished note file (`next.…`) or keychain item looks like an
     // interruption. So report `refreshing` while the lock is held, and start over if the session has changed since.
     if (await isLocked(files.lock, files.disk)) return 'refreshing'
-    const { session: now } = readSessionOrThrow(io, files)
+    const { session: now } = requireSession(io, files)
     if (now.id === id && now.generation === generation) throw error
     return stateOf(io, files, now)
   }

@@ -42,11 +42,11 @@ export function isCompleteSession(next: ReturnType<typeof readTokenNote> | undef
 }
 
 /**
- * Lists the names of a profile's note files (`next.…`).
+ * Reads the names of a profile's note files (`next.…`).
  *
  * @throws CliError `cannot_write`, exit 1, if the directory can't be read
  */
-export function listTokenNotes({ disk, directory }: ProfileFiles): string[] {
+export function readNoteNames({ disk, directory }: ProfileFiles): string[] {
   return disk.names(directory).filter((name) => name.startsWith('next.'))
 }
 
@@ -148,7 +148,7 @@ export function replaceSession(files: ProfileFiles, path: string, { id, generati
   // `session.json` without its note file, and its used token would be sent again.
   catchError(() => {
     disk.syncDirectory(directory)
-    for (const name of listTokenNotes(files)) {
+    for (const name of readNoteNames(files)) {
       const [, ofId, ofGeneration] = name.split('.')
       if (ofId === id && Number(ofGeneration) < generation)
         catchError(() => disk.remove(join(directory, name)))

@@ -58,7 +58,7 @@ export function requireKnownProfile(
  *
  * @throws CliError `not_signed_in`, exit 4, if there is none; as `requireKnownProfile` and `readSession`
  */
-export function readSessionOrThrow(io: Io, files: ProfileFiles) {
+export function requireSession(io: Io, files: ProfileFiles) {
   const found = readSession(files)
   if (found !== undefined) return found
   requireKnownProfile(files.profile, io, io.settings)

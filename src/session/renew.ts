@@ -24,8 +24,8 @@ import {
   storeSessionFromNote,
   tokenNoteName,
 } from './note.ts'
-import { readSessionOrThrow } from './profiles.ts'
-import { findNewestToken, readKeychainItem, storeSession } from './secret.ts'
+import { requireSession } from './profiles.ts'
+import { findNewestSecret, readKeychainItem, storeSession } from './secret.ts'
 import {
   checkSessionMatch,
   encodeSession,
@@ -93,7 +93,7 @@ export async function renewLocalSession(
 ): Promise<AccessToken> {
   // Check for a session before locking: a profile that was never signed in has no directory, so creating the lock file would
   // fail and hide that nobody is signed in.
-  readSessionOrThrow(io, files)
+  requireSession(io, files)
   const meanwhile = () => findReusableToken(findSession(files), io, options)
   return withLock(files.lock, io, { ...sessionLockOptions(io, files), meanwhile }, () =>
     repeatPassesUntilRenewed(io, options, (pass) => runLocalPass(pass, files)),
@@ -107,7 +107,7 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
 
   // Step 2: read the session. If an earlier process left the next session complete in its note file (`next.…`), store that
   // session and start a new pass.
-  const { session, text } = readSessionOrThrow(io, files)
+  const { session, text } = requireSession(io, files)
   const { id } = session
   const finished = await recoverNext(pass, files, { id, generation: session.generation + 1 })
   if (finished !== undefined) return finished
@@ -125,7 +125,7 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
 
   // Step 3: choose the newest refresh token. If it has a note file (`next.…`) without the next session, the token may have been
   // sent, or a renewal was cut off before sending it: only `--retry-interrupted` sends the token.
-  const { value, generation, interruption } = findNewestToken(files, session, reading)
+  const { value, generation, interruption } = findNewestSecret(files, session, reading)
   if (interruption !== undefined && !options.retryInterrupted) throw interruption
   const name = tokenNoteName({ id, generation })
   // A note file (`next.…`) shorter than its reserved space proves that its token wasn't sent, so `--retry-interrupted` replaces

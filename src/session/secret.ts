@@ -67,7 +67,7 @@ export async function readKeychainItem(io: Io, files: ProfileFiles, { store }: S
  * @throws CliError `store_unavailable`, exit 4, if the keychain failed or returned no item, but may hold the newest token;
  *   `refresh_token_lost`, exit 4, if no stored token is of this sign-in and at least as new as the session
  */
-export function findNewestToken(files: ProfileFiles, session: Session, { item, failure }: ItemReply) {
+export function findNewestSecret(files: ProfileFiles, session: Session, { item, failure }: ItemReply) {
   const { profile } = files
   const token = newerToken(session, item)
   const next = token && readTokenNote(files, tokenNoteName(token))

@@ -7,7 +7,7 @@ import { removeFileDurably } from '../storage/atomic-file.ts'
 import { cannotWriteError, catchError } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
-import { listTokenNotes, type ReservedFile, reserveFile, tokenNoteName } from './note.ts'
+import { type ReservedFile, readNoteNames, reserveFile, tokenNoteName } from './note.ts'
 import { sessionLockOptions } from './renew.ts'
 import { deleteKeychainItem, storeSession } from './secret.ts'
 import { findSession, type ProfileFiles, profileFiles, type Session } from './session-file.ts'
@@ -113,7 +113,7 @@ function removeNotes(files: ProfileFiles, skip?: string): void {
   } catch (error) {
     throw cannotWriteError(directory, error)
   }
-  for (const name of listTokenNotes(files)) if (name !== skip) removeFileDurably(join(directory, name), disk)
+  for (const name of readNoteNames(files)) if (name !== skip) removeFileDurably(join(directory, name), disk)
 }
 
 export interface SignOutResult {

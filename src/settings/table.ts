@@ -200,7 +200,7 @@ export function settingName(key: string): string {
 }
 
 /** Returns the key of a setting by its typed name, `base-url` or `base_url`. @throws CliError `usage`, exit 2, if unknown */
-export function parseSettingName(name: string): SettingKey {
+export function parseSettingKey(name: string): SettingKey {
   const key = name.replaceAll('-', '_')
   if (Object.hasOwn(SETTINGS, key)) return key as SettingKey
   throw usageError(

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { listErrorCodes } from '../../src/commands/commands.ts'
+import { collectErrorCodes } from '../../src/commands/commands.ts'
 import { walkCommands } from '../../src/commands/definition.ts'
 import { tree } from '../../src/commands/tree.ts'
 import { type HttpResponse, TransportError } from '../../src/context.ts'
@@ -98,7 +98,7 @@ async function expectPromised(ran: Ran): Promise<void> {
   const [command] = [...walkCommands(tree)].filter(
     ({ path }) => path.join(' ') === ran.words.slice(0, path.length).join(' '),
   )
-  const errors = command === undefined ? [] : listErrorCodes(await command.leaf.load())
+  const errors = command === undefined ? [] : collectErrorCodes(await command.leaf.load())
   expect([0, ...errors.map((code) => ERRORS[code][1])], ran.words.join(' ')).toContain(ran.code)
 }
 

@@ -10,7 +10,7 @@ export interface TxtValue {
  * Whether one of the values equals `text` in UTF-8, byte for byte; always false for null. TXT values are case-sensitive and aren't
  * trimmed.
  */
-export function hasText(values: readonly TxtValue[], text: string | null): boolean {
+export function hasTxtValue(values: readonly TxtValue[], text: string | null): boolean {
   const wanted = text === null ? undefined : Buffer.from(text)
   return wanted !== undefined && values.some(({ bytes }) => wanted.equals(bytes))
 }
@@ -67,7 +67,7 @@ export const MAX_CNAMES = 16
  * Reads the TXT set of a name from a response, following CNAMEs (RFC 1034 section 4.3.2) until a loop or `MAX_CNAMES`. A DNAME
  * needs no code of its own, because servers add the CNAME that it generates (RFC 6672 section 3.1).
  */
-export function readTxt({ answers }: DnsMessage, name: string): TxtAnswer {
+export function readTxtAnswer({ answers }: DnsMessage, name: string): TxtAnswer {
   const aliases: string[] = []
   let first: RecordOf<'CNAME'> | undefined
   let owner = name
