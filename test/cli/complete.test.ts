@@ -80,7 +80,7 @@ test('completion of a claim offers the domains in the ledger of the given profil
   expect(await offers(`${get} --profile work `, context)).toEqual(['other.example'])
 })
 
-test('completion prints nothing on stderr, and on each line `:files` or a candidate that starts with the typed word', async () => {
+test('completion prints nothing on stderr, and on each line a candidate that starts with the typed word, or `:files` for file names', async () => {
   const word = fc.oneof(
     fc.constantFrom('', '-', '--', '--json', '--format', '--format=', '--profile', 'help', '../x'),
     fc.constantFrom(...[...walkCommands(tree)].flatMap(({ path }) => path)),

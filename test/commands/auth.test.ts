@@ -353,7 +353,7 @@ it.each([
   expect(await world.counts()).toMatchObject({ refreshes: 0 })
 })
 
-it('auth list shows the known profiles and the one of --profile with their credentials; auth switch refuses an unknown profile', async () => {
+it('auth list shows the kind of credential of each known profile and of the one of --profile; auth switch refuses an unknown profile', async () => {
   const world = await signedIn()
   const { stdout } = await mailclaim(world, 'auth', 'list', '--json', '--profile', 'work')
   expect(JSON.parse(stdout).data).toEqual([

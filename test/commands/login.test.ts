@@ -307,7 +307,7 @@ describe('login', () => {
       'set MAILCLAIM_CLIENT_ID, or sign in: mailclaim login --client-id ID',
     ],
   ])(
-    'login without a terminal exits 3 and hints at the missing option for %s (given: %j)',
+    'login without a terminal exits 3 if the setting %s is missing, and hints at its option (options given: %j)',
     async (key, given, hint) => {
       const context = createFakeContext()
       const settings = await resolveSettings(given, [], context)

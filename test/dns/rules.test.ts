@@ -249,7 +249,7 @@ test.each<[string, CandidateName['kind'], string, FindingCode[], string]>([
   },
 )
 
-test('the message about `partial_propagation` says if servers with and without the record have the same serial', () => {
+test('the message about `partial_propagation` mentions the serial only if servers with and without the record have the same one', () => {
   const younger = check({ servers: [{ ...MATCH, soa: soa(2) }, server(second)] })
   expect(younger.findings[0]?.message).not.toContain('serial')
   const [first] = check({ servers: [MATCH, server(second)] }).findings

@@ -63,7 +63,7 @@ describe.runIf(needs('bash', 'tmux'))('bash', () => {
     await shell.until(/list +get +set +unset/)
   })
 
-  test('the bash completion script, loaded twice under set -eu, offers candidates without an error message', async () => {
+  test('the bash completion script, loaded twice under set -eu, completes "config s" to "set" without errors', async () => {
     const world = await createHome()
     const script = `set -eu; source <(mailclaim completion bash); source <(mailclaim completion bash)
       COMP_WORDS=(mailclaim config s); COMP_CWORD=2; _mailclaim; echo "\${COMPREPLY[@]}"`

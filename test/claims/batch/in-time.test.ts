@@ -38,7 +38,7 @@ test.each([
   ['claims verify --wait', 0],
   ['claims verify --no-check --wait', 500],
 ])(
-  'mailclaim %s --timeout 10 ends within 13 seconds for 200 domains if the service takes %i ms per response',
+  'mailclaim %s --jobs 3 --timeout 10 ends within 13 seconds for 200 domains, 14 of them with a silent name server, if the service takes %i ms per response',
   async (command, answerMs) => {
     let delayMs = 0
     const world = createDomains({
