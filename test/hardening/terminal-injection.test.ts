@@ -204,7 +204,7 @@ test.each(COMMANDS)(
   },
 )
 
-test.each(['zone', 'value', 'table'])('hostile text is harmless in `claims record` (%s)', async (format) => {
+test.each(['zone', 'value', 'table'])('`claims record --format %s` escapes hostile text', async (format) => {
   const { claim } = poisoned(EVIL)
   const record = { type: 'TXT', name: 'app.example.com', value: `prefix=${EVIL}`, ttl: EVIL }
   for (const name of [record.name, `${EVIL}.example.com`]) {
