@@ -1,5 +1,5 @@
 import { type HttpTransport, TransportError } from '../context.ts'
-import { dnsProviderOf } from '../dns/hosts.ts'
+import { formatDnsProviders } from '../dns/hosts.ts'
 import type { CheckReport } from '../dns/report.ts'
 import { type CheckCache, createCheckCache } from '../dns/shared-cache.ts'
 import { createChildController } from '../dns/wire/ask.ts'
@@ -241,7 +241,7 @@ function causeOf({ error, report }: DomainResult): Cause | undefined {
   const isDns = error === undefined || error.exit === Exit.notYet
   const finding = isDns ? report?.findings[0] : undefined
   if (report !== undefined && finding !== undefined) {
-    const host = dnsProviderOf(report.nameservers.map((server) => server.host))
+    const host = formatDnsProviders(report.nameservers.map((server) => server.host))
     return { ...finding, title: host === null ? finding.code : `${finding.code} at ${host}`, domains: [] }
   }
   return error && { title: error.shownCode, message: error.message, fix: error.hint, domains: [] }

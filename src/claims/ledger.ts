@@ -10,7 +10,7 @@ import { isProfileName } from '../settings/profiles.ts'
 import { parseSetting, type Settings } from '../settings/settings.ts'
 import { writeFileDurably } from '../storage/atomic-file.ts'
 import { cannotWriteError, catchError, errnoCode, reasonOf } from '../storage/file-errors.ts'
-import { fileError, readJsonFile, requireFileFormat } from '../storage/json-file.ts'
+import { readJsonFile, requireFileFormat, unusableFileError } from '../storage/json-file.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
 import { judgeClaim } from './lifecycle.ts'
@@ -247,7 +247,7 @@ function namesBelow(directory: string, most = Number.POSITIVE_INFINITY): string[
     // Other programs leave files between the directories, such as .DS_Store on macOS. So treat a file (ENOTDIR) like a missing
     // directory (ENOENT): it has no names.
     if (['ENOENT', 'ENOTDIR'].includes(errnoCode(error) ?? '')) return []
-    throw fileError(directory, `it can't be read (${reasonOf(error)})`, { cause: error })
+    throw unusableFileError(directory, `it can't be read (${reasonOf(error)})`, { cause: error })
   } finally {
     opened?.closeSync()
   }

@@ -1,4 +1,4 @@
-import { dnsProviderOf } from '../dns/hosts.ts'
+import { formatDnsProviders } from '../dns/hosts.ts'
 import { lookUpTxt } from '../dns/lookup.ts'
 import { toDnsEffects } from '../dns/wire/ask.ts'
 import { parseDomainName, toRelativeName } from '../dns/wire/name.ts'
@@ -24,7 +24,7 @@ export async function findRecordLocation(name: string, io: Io): Promise<RecordLo
   const request = { ...dnsSettings(io.settings), deadline: createDeadline(TIMEOUT_MS, io.clock) }
   const { zone, nameservers } = await lookUpTxt(checked.ascii, request, toDnsEffects(io))
   if (zone === null) return undefined
-  return { zone, host: toRelativeName(checked.ascii, zone), dnsHost: dnsProviderOf(nameservers) }
+  return { zone, host: toRelativeName(checked.ascii, zone), dnsHost: formatDnsProviders(nameservers) }
 }
 
 /** Returns what the user enters as "host" at the DNS provider, and in which zone; general instructions without a location. */

@@ -1,5 +1,5 @@
 import { Command, CommanderError } from 'commander'
-import { type CommandDefinition, type CommandTree, listSelectableFields } from '../commands/definition.ts'
+import { type CommandDefinition, type CommandTree, collectSelectableFields } from '../commands/definition.ts'
 import { createGlobalOptions, formatArgumentHelp, listHelpOptions, ROOT_HELP } from '../commands/options.ts'
 import { tree } from '../commands/tree.ts'
 import type { Context } from '../context.ts'
@@ -204,7 +204,7 @@ function checkFieldsOption({ fields, format }: Settings, { output }: CommandDefi
   if (fields === undefined) return
   if (format !== 'table' && format !== 'tsv')
     throw usageError(`--fields can't be used with --format ${format}`, 'choose fields of JSON with jq')
-  const known = listSelectableFields(output)
+  const known = collectSelectableFields(output)
   const unknown = fields.find((field) => {
     const path = field.replaceAll(/\.\d+(?=\.|$)/g, '')
     return !known.some((one) => one === path || one.startsWith(`${path}.`))

@@ -9,8 +9,8 @@ import type { PublishFunction } from '../claims/publish.ts'
 import { CHECK_REPORT_FIELDS } from '../dns/report.ts'
 import { CLAIM_FIELDS } from '../service/types.ts'
 import { startDeadline } from '../timeout.ts'
-import { askForDomain, CREATE_OPTIONS, createClaimRequest } from './claims/create-options.ts'
-import { defineCommand, defineTimeout, listEventFields, PUBLIC_RESOLVERS_OPTION } from './definition.ts'
+import { askForDomain, createClaimRequest, NEW_CLAIM_OPTIONS } from './claims/create-options.ts'
+import { collectEventFields, defineCommand, defineTimeout, PUBLIC_RESOLVERS_OPTION } from './definition.ts'
 
 export const command = defineCommand({
   description:
@@ -24,7 +24,7 @@ export const command = defineCommand({
     },
   ],
   options: [
-    ...CREATE_OPTIONS,
+    ...NEW_CLAIM_OPTIONS,
     defineTimeout({
       description: 'give up after this long, with exit 8, but let --publish finish',
       default: String(DEFAULT_CLAIM_TIMEOUT_SECONDS),
@@ -54,7 +54,7 @@ export const command = defineCommand({
     fields: [...CLAIM_FIELDS, ...ERROR_FIELDS],
     columns: CLAIM_COLUMNS,
     eventFields: [
-      ...listEventFields({ claim: CLAIM_FIELDS, earlier: CLAIM_FIELDS, report: CHECK_REPORT_FIELDS }),
+      ...collectEventFields({ claim: CLAIM_FIELDS, earlier: CLAIM_FIELDS, report: CHECK_REPORT_FIELDS }),
       ...ERROR_FIELDS,
     ],
   },

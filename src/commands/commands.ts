@@ -15,8 +15,8 @@ import {
   type CommandDefinition,
   type CommandLeaf,
   type CommandTree,
+  collectSelectableFields,
   defineCommand,
-  listSelectableFields,
   walkCommands,
 } from './definition.ts'
 import { createGlobalOptions, loadDefinition } from './options.ts'
@@ -153,8 +153,8 @@ async function describeCommand({ path, leaf }: { path: readonly string[]; leaf: 
     errors,
     formats: [...COMMON_FORMATS, ...formats],
     usual_format: usualFormat,
-    fields: output.fields ?? listSelectableFields(output),
-    column_fields: listSelectableFields(output),
+    fields: output.fields ?? collectSelectableFields(output),
+    column_fields: collectSelectableFields(output),
     event_fields: output.eventFields ?? null,
     events: Object.entries(events ?? {}).map(([event, meaning]) => ({ event, meaning })),
     examples: Object.entries(examples).map(([line, text]) => ({ line, description: text })),

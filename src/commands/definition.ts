@@ -80,7 +80,7 @@ export interface CommandDefinition<
 }
 
 /** Returns the fields that `--fields` accepts: an item's JSON fields and the fields of columns, which may be computed. */
-export function listSelectableFields({ fields = [], columns = [] }: OutputDefinition): readonly string[] {
+export function collectSelectableFields({ fields = [], columns = [] }: OutputDefinition): readonly string[] {
   return [...new Set([...columns.map(({ field }) => field), ...fields])]
 }
 
@@ -92,7 +92,7 @@ export const SINGLE_VALUE_OUTPUT = { formats: ['value'], usualFormat: 'value' } 
  *
  * @param objects dotted field paths of each object, by its name in the event
  */
-export function listEventFields(objects: Readonly<Record<string, readonly string[]>>): readonly string[] {
+export function collectEventFields(objects: Readonly<Record<string, readonly string[]>>): readonly string[] {
   const inner = Object.entries(objects).flatMap(([name, fields]) => fields.map((field) => `${name}.${field}`))
   return ['event', 'at', ...inner]
 }

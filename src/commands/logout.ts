@@ -56,9 +56,9 @@ async function forgetProfile(io: Io, profile: string): Promise<SignOutResult> {
     return endSharedSession(io, profile)
   }
   const { profileFiles } = await import('../session/session-file.ts')
-  const { removeLocalCopies } = await import('../session/shared/local.ts')
+  const { removeLocalFiles } = await import('../session/shared/local.ts')
   const { signOutLocally } = await import('../session/sign-in.ts')
-  removeLocalCopies(profileFiles(io, profile))
+  removeLocalFiles(profileFiles(io, profile))
   return signOutLocally(io, profile)
 }
 

@@ -5,7 +5,7 @@ import {
   type ArgumentDefinition,
   type CommandDefinition,
   type CommandLeaf,
-  listSelectableFields,
+  collectSelectableFields,
   type OutputDefinition,
 } from './definition.ts'
 
@@ -60,7 +60,7 @@ export function createGlobalOptions(definition?: CommandDefinition): readonly Op
   const { fields } = GLOBAL_OPTIONS
   const own = {
     format: createFormatOption(definition?.output),
-    fields: definition ? { ...fields, completion: listSelectableFields(definition.output) } : fields,
+    fields: definition ? { ...fields, completion: collectSelectableFields(definition.output) } : fields,
   }
   return [...createSettingOptions(), ...Object.values({ ...GLOBAL_OPTIONS, ...own })]
 }

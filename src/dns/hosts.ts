@@ -28,7 +28,7 @@ const HOSTS: readonly (readonly [servers: RegExp, name: string])[] = [
  * Returns the names of a zone's DNS providers, such as `Cloudflare` or `GoDaddy and Gandi`, by its name servers; null if none of
  * these belongs to a known provider.
  */
-export function dnsProviderOf(nameservers: readonly string[]): string | null {
+export function formatDnsProviders(nameservers: readonly string[]): string | null {
   const found = nameservers.flatMap((server) => HOSTS.find(([servers]) => servers.test(server))?.[1] ?? [])
   return found.length === 0 ? null : [...new Set(found)].join(' and ')
 }

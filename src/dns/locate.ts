@@ -5,7 +5,7 @@ import type { CheckCache } from './shared-cache.ts'
 import { canBeServerAddress, type DnsServer, formatResolver, hasIpv6Address } from './wire/address.ts'
 import { awaitPreferred, type DnsEffects, getAnswer, sendQuery } from './wire/ask.ts'
 import { type DnsMessage, findSoa, listNsHosts, type ResourceRecord } from './wire/message.ts'
-import { canQuery, countLabels, isWithin, listAncestors } from './wire/name.ts'
+import { canQueryName, collectAncestors, countLabels, isWithin } from './wire/name.ts'
 import { isRegistry, registrableDomainOf } from './wire/registry.ts'
 
 /** A DNS check in progress: the record to find, and what its queries need, such as resolvers, time limit and cache. */
@@ -50,12 +50,12 @@ export async function findZone(name: string, check: DnsCheck): Promise<ZoneLocat
   const domain = registrableDomainOf(name)
   const above = await check.cache.memoize(
     `zone ${domain}`,
-    () => findFrom([...listAncestors(domain), domain, '.'], domain, check),
+    () => findFrom([...collectAncestors(domain), domain, '.'], domain, check),
     ({ kind }) => kind === 'found',
   )
   if (above.kind === 'no_domain') return above
   if (above.kind === 'found') return (await followReferrals(name, above, check)) ?? above
-  const below = listAncestors(name).filter((level) => countLabels(level) > countLabels(domain))
+  const below = collectAncestors(name).filter((level) => countLabels(level) > countLabels(domain))
   const found = await findFrom(below, name, check)
   return found.kind === 'lost' ? above : found
 }
@@ -200,7 +200,7 @@ const singleServerZone = (zone: string, server: DnsServerAddress): Delegation =>
  * is found from `target` up to `zone`.
  */
 async function findZoneSoa({ server, message }: PathReply, target: string, zone: string, check: DnsCheck) {
-  const levels = [target, ...listAncestors(target).toReversed()]
+  const levels = [target, ...collectAncestors(target).toReversed()]
   for (const name of levels.filter((level) => isWithin(level, zone))) {
     const answer = name === target ? message : await getAnswer(server, { name, type: 'SOA' }, check, LEVEL_MS)
     const isAlias = answer?.answers.some(({ type }) => type === 'CNAME')
@@ -294,7 +294,7 @@ export function resolveHost(host: string, check: DnsCheck): Promise<readonly Dns
     return isDenied || usable.length > 0 ? usable : undefined
   }
   const look = async () => {
-    if (!canQuery(host)) return []
+    if (!canQueryName(host)) return []
     const families = await Promise.all(
       (['A', 'AAAA'] as const).map((type) => {
         const asked = resolvers.slice(0, 3).map((resolver) => lookUp(resolver, type))

@@ -2,7 +2,7 @@ import type { DnsServerAddress } from '../context.ts'
 import { type DnsCheck, isFromZone } from './locate.ts'
 import type { CandidateName } from './observations.ts'
 import { getAnswer } from './wire/ask.ts'
-import { canQuery, isWithin } from './wire/name.ts'
+import { canQueryName, isWithin } from './wire/name.ts'
 import { haveSameValues, readTxtAnswer } from './wire/txt-answer.ts'
 
 /** Maximum milliseconds for the query about one name. */
@@ -52,7 +52,7 @@ function listCandidateNames(
 export async function findTxtAtOtherNames(server: DnsServerAddress, zone: string, check: DnsCheck) {
   const { name } = check
   const txtAt = async (owner: string) => {
-    if (!canQuery(owner)) return undefined
+    if (!canQueryName(owner)) return undefined
     const message = await getAnswer(server, { name: owner, type: 'TXT' }, check, SERVER_MS)
     return message && isFromZone(message, zone) ? readTxtAnswer(message, owner) : undefined
   }

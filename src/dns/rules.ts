@@ -1,4 +1,4 @@
-import { dnsProviderOf, parkingStateOf } from './hosts.ts'
+import { formatDnsProviders, parkingStateOf } from './hosts.ts'
 import {
   type CandidateName,
   detectInterception,
@@ -204,7 +204,7 @@ type WithZone = Observations & { readonly zone: string | null }
 function recordFacts({ name, zone, expected, servers }: WithZone) {
   const hosts = servers.map(({ host }) => host)
   const host = zone === null ? name : toRelativeName(name, zone)
-  const place = { name, zone, provider: dnsProviderOf(hosts), host, expected, ...parkingStateOf(hosts) }
+  const place = { name, zone, provider: formatDnsProviders(hosts), host, expected, ...parkingStateOf(hosts) }
   return { ...place, in_charge: zone === null ? null : [...new Set(hosts)] }
 }
 
@@ -372,7 +372,7 @@ function findBrokenServers(state: ZoneState): Finding[] {
       !(hasIpv6Address(server) && heard.some((one) => one.host === server.host && !hasIpv6Address(one))),
   )
   const found = (code: FindingCode, some: typeof servers, reason: string | null = null): Finding[] => {
-    const provider = dnsProviderOf(some.map(({ host }) => host))
+    const provider = formatDnsProviders(some.map(({ host }) => host))
     // NS records in the zone itself, but not in the delegation, must be removed in the zone. So name the zone as the place, not
     // the holder of the delegation.
     const isAbove = parent.length === 0 || some.some(({ host }) => parent.includes(host))

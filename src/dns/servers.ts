@@ -4,7 +4,7 @@ import type { CnameChain, FoundZone, ServerObservation, TxtObservation, TxtOutco
 import { DNS_PORT } from './wire/address.ts'
 import { awaitPreferred, getAnswer, type QueryResult, sendQuery } from './wire/ask.ts'
 import { type DnsMessage, findSoa, listNsHosts } from './wire/message.ts'
-import { canQuery, isWithin } from './wire/name.ts'
+import { canQueryName, isWithin } from './wire/name.ts'
 import { findPublicSuffix } from './wire/registry.ts'
 import { hasTxtValue, MAX_CNAMES, readTxtAnswer, type TxtAnswer, type TxtValue } from './wire/txt-answer.ts'
 
@@ -204,7 +204,7 @@ async function followCnames(visited: readonly string[], check: DnsCheck): Promis
   const nothing = (isKnown: boolean): CnameEnd => ({ targets, isKnown, values: [], ttl: null })
   // Don't follow a chain that is too long, or a target that is no host name: a single label is probably a TXT value, entered as a
   // CNAME target.
-  if (targets.length > MAX_CNAMES || !canQuery(target) || !target.includes('.')) return nothing(true)
+  if (targets.length > MAX_CNAMES || !canQueryName(target) || !target.includes('.')) return nothing(true)
   const location = await findZone(target, check)
   if (location.kind !== 'found') return nothing(location.kind === 'no_domain')
   const hosts = [...location.hosts.keys()].slice(0, 4)

@@ -2,7 +2,7 @@ import { domainToUnicode } from 'node:url'
 import { type Palette, PLAIN_PALETTE } from '../terminal/color.ts'
 import { displayWidth } from '../terminal/measure.ts'
 import { formatDuration } from '../terminal/time.ts'
-import { dnsProviderOf } from './hosts.ts'
+import { formatDnsProviders } from './hosts.ts'
 import { isConclusive, OUTCOME_LABELS } from './observations.ts'
 import type { CheckReport, NameserverAnswerJson, ResolverAnswerJson } from './report.ts'
 import { diffValues, formatDiffPiece } from './value.ts'
@@ -55,7 +55,7 @@ export function toReportView(report: CheckReport) {
     result: report.remark !== undefined ? 'ready: the claim no longer needs its record' : result,
     tone,
     /** DNS provider of the zone, by the names of its servers; null if unknown. */
-    provider: dnsProviderOf(nameservers.map(({ host }) => host)),
+    provider: formatDnsProviders(nameservers.map(({ host }) => host)),
     /** TXT values of all servers and resolvers, each once. */
     values: [...new Set([...nameservers, ...resolvers].flatMap(({ values }) => values))],
     wait: waitingTime(report),

@@ -69,14 +69,14 @@ export interface TokenPair {
 export type RefreshOutcome =
   /**
    * The response has a refresh token, `refreshToken`, which must be stored in place of the one that was sent, even if the rest of
-   * the response is unusable. `access` is undefined if the access token is unusable; `why` then names the missing or malformed
+   * the response is unusable. `access` is undefined if the access token is unusable; `defect` then names the missing or malformed
    * field.
    */
   | {
       readonly kind: 'success'
       readonly refreshToken: string
       readonly access: AccessToken | undefined
-      readonly why: string | undefined
+      readonly defect: string | undefined
     }
   /** `invalid_grant`: the service no longer accepts the refresh token, so the user has to sign in again. */
   | { readonly kind: 'over'; readonly description: string | undefined }
@@ -320,7 +320,7 @@ function nonEmptyText(value: unknown): string | undefined {
  */
 function classifyResponse(response: TokenResponse): RefreshOutcome {
   const { status, refreshToken, access, defect, error, details, summary, retryAfterMs } = response
-  if (refreshToken !== undefined) return { kind: 'success', refreshToken, access, why: defect }
+  if (refreshToken !== undefined) return { kind: 'success', refreshToken, access, defect }
   if (error === 'invalid_grant') return { kind: 'over', description: details }
   if (retryAfterMs !== undefined) {
     const message = `the service did not renew the session in time (${summary})`

@@ -213,7 +213,7 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
       const problem = cannotWriteError(files.session, error.cause).message
       await io.warn(isOnDisk ? problem : `${error.message}; ${error.hint}`)
     }
-    return finishPassWithNewTokens(sent, next)
+    return createDoneResult(sent, next)
   } finally {
     sent.reserved?.close()
   }
@@ -397,10 +397,10 @@ export function buildNextSession(session: Session, outcome: Settled, { io, optio
  *
  * @throws CliError `unexpected_answer`, exit 7, if the response has no usable access token
  */
-export function finishPassWithNewTokens({ access, why }: Success, { profile }: Session): RenewalPassResult {
+export function createDoneResult({ access, defect }: Success, { profile }: Session): RenewalPassResult {
   if (access !== undefined) return { kind: 'done', token: access }
   const message = `the session of profile ${profile} was renewed, but the answer has no usable access token`
-  throw new CliError('unexpected_answer', `${message}: ${why}`, { hint: 'run the command again' })
+  throw new CliError('unexpected_answer', `${message}: ${defect}`, { hint: 'run the command again' })
 }
 
 /** Returns the error for a session that was replaced by a sign-in, or removed by a sign-out, during its renewal. */

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import type { AccessToken } from '../oauth/token-endpoint.ts'
-import { parseProfileName } from '../settings/profiles.ts'
+import { validateProfileName } from '../settings/profiles.ts'
 import { parseSetting, type Settings } from '../settings/settings.ts'
 import type { StoreKind } from '../settings/table.ts'
 import { realDisk } from '../storage/atomic-file.ts'
@@ -69,7 +69,7 @@ export function profilesDirectory(context: Pick<Context, 'directories'>): string
  * @throws CliError `usage`, exit 2, if the name can't be a directory name
  */
 export function profileFiles(context: Pick<Context, 'directories'>, profile: string) {
-  const directory = join(profilesDirectory(context), parseProfileName(profile))
+  const directory = join(profilesDirectory(context), validateProfileName(profile))
   return {
     profile,
     directory,
@@ -93,7 +93,7 @@ export function profileFiles(context: Pick<Context, 'directories'>, profile: str
 export type ProfileFiles = ReturnType<typeof profileFiles>
 
 /** Returns the store that holds the secret: that of the login, or the file if storing the last secret in the keychain failed. */
-export function findSecretStore({ store, refreshToken }: Session): StoreKind {
+export function getSecretStoreKind({ store, refreshToken }: Session): StoreKind {
   return store === 'keychain' && refreshToken !== undefined ? 'file' : store
 }
 

@@ -20,7 +20,7 @@ export function isProfileName(text: string): boolean {
 }
 
 /** Checks a profile name, and returns it unchanged. @throws CliError `usage`, exit 2 */
-export function parseProfileName(text: string): string {
+export function validateProfileName(text: string): string {
   if (isProfileName(text)) return text
   throw usageError(
     `${JSON.stringify(text)} is not a profile name`,

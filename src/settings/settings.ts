@@ -5,7 +5,7 @@ import { type Config, readConfig } from './config.ts'
 import type { OptionDefinition, OptionName, OptionValues } from './option.ts'
 import { parseFields } from './parse-value.ts'
 import { requireAbsoluteDirectories } from './paths.ts'
-import { addProfileFlag, parseProfileName } from './profiles.ts'
+import { addProfileFlag, validateProfileName } from './profiles.ts'
 import {
   NO_INPUT_VARIABLE,
   PROFILE_OPTION,
@@ -109,7 +109,7 @@ export async function resolveSettings(
   }
   const given = { options, environment }
   const profile = resolveValue('profile', PROFILE_OPTION, config.current_profile, given) as UnparsedSetting
-  parseProfileName(profile.value)
+  validateProfileName(profile.value)
   const profileConfig = config.profiles[profile.value] ?? {}
   const chosen = Object.fromEntries(
     SETTING_KEYS.map((key) => [key, resolveValue(key, SETTINGS[key], profileConfig[key], given)]),

@@ -2,7 +2,7 @@ import { usageError } from '../errors.ts'
 import { formatUrl, parseBaseUrl, parseServerUrl, parseServerUrls, validateResolvers } from './addresses.ts'
 import type { OptionDefinition } from './option.ts'
 import { MAX_PORT, parseChoice, parseInteger, parseScopes, parseSeconds } from './parse-value.ts'
-import { DEFAULT_PROFILE, parseProfileName } from './profiles.ts'
+import { DEFAULT_PROFILE, validateProfileName } from './profiles.ts'
 
 /**
  * Definition of a setting, from which its option, environment variable, entry in the configuration file, help, completion and
@@ -162,7 +162,7 @@ export const PROFILE_OPTION = {
   default: DEFAULT_PROFILE,
   defaultText: 'the one chosen with auth switch',
   completion: 'profiles',
-  parse: parseProfileName,
+  parse: validateProfileName,
 } as const satisfies SettingDefinition<string>
 
 /**

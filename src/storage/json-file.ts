@@ -17,7 +17,7 @@ const MAX_FILE_BYTES = 4 * 1024 * 1024
  *   read; the file stays as it is
  */
 export function readOwnFile(path: string, code: FileCode = 'cannot_read'): string | undefined {
-  const refuse = (why: string, more = {}) => fileError(path, why, { code, ...more })
+  const refuse = (why: string, more = {}) => unusableFileError(path, why, { code, ...more })
   let file: number | undefined
   try {
     // Open with O_NONBLOCK: otherwise a named pipe at this path would block until somebody writes to it. The pipe is then
@@ -56,24 +56,24 @@ export function readOwnFile(path: string, code: FileCode = 'cannot_read'): strin
 export function readJsonFile<T>(path: string, parse: (value: unknown) => T): T | undefined {
   const text = readOwnFile(path)
   if (text === undefined) return undefined
-  if (text.trim() === '') throw fileError(path, 'it is empty')
+  if (text.trim() === '') throw unusableFileError(path, 'it is empty')
   try {
     return parse(JSON.parse(text))
   } catch (error) {
     if (error instanceof CliError) throw error
-    const isInvalid = error instanceof SyntaxError
+    const isNoJson = error instanceof SyntaxError
     // Leave out the parser's message, because it quotes the file, which may hold a secret.
-    throw fileError(path, isInvalid ? 'it is damaged: it is not valid JSON' : (error as Error).message)
+    throw unusableFileError(path, isNoJson ? 'it is damaged: it is not valid JSON' : (error as Error).message)
   }
 }
 
-/** Returns the error for an unusable file of this program. @param why the defect, for the message */
-export function fileError(
+/** Returns the error for an unusable file of this program. @param defect why it can't be used, for the message */
+export function unusableFileError(
   path: string,
-  why: string,
+  defect: string,
   { hint, code = 'cannot_read', cause }: { hint?: string | undefined; code?: FileCode; cause?: unknown } = {},
 ): CliError {
-  return new CliError(code, `the file ${path} can't be used: ${why}`, {
+  return new CliError(code, `the file ${path} can't be used: ${defect}`, {
     hint: hint ?? 'it was left as it is; fix it, or move it away',
     cause,
   })

@@ -4,7 +4,7 @@ import { NOTICE_DELAY_MS } from '../timeout.ts'
 import type { Column, Item } from './columns.ts'
 import { writeLabeledMessage, writeStderrLines } from './notices.ts'
 import { createListWriter, isHumanView, type ListWriter, type OutputContext, writeObject } from './output.ts'
-import { createProgressDisplay, type Progress, replaceWrite } from './progress.ts'
+import { createProgressDisplay, type Progress, wrapOutput } from './progress.ts'
 import { sanitizeLine, stringifyJson } from './sanitize.ts'
 
 /** The `Context` of a running command, with its resolved settings and functions for its output. */
@@ -83,5 +83,5 @@ export function ignoreClosedStdout(context: Context, settings: Settings): Contex
       await warn('the output has no reader left; the work continues without it', context, settings)
     }
   }
-  return { ...context, stdout: replaceWrite(stdout, write) }
+  return { ...context, stdout: wrapOutput(stdout, write) }
 }

@@ -51,7 +51,7 @@ export function createProgressDisplay(context: ProgressContext, settings: Progre
   }
   /** Returns the output with a `write` that clears the animated text first, and draws it again below the written text. */
   const writesAbove = (output: Output) =>
-    replaceWrite(output, async (text) => {
+    wrapOutput(output, async (text) => {
       if (!output.isTTY) return output.write(text)
       spinner?.clear()
       await output.write(text)
@@ -96,7 +96,7 @@ function plainScreen({ stdout, stderr }: ProgressContext, { quiet }: ProgressSet
 }
 
 /** Returns the output with another `write`. `isTTY` and `columns` stay getters, since a window can be resized. */
-export function replaceWrite(output: Output, write: Output['write']): Output {
+export function wrapOutput(output: Output, write: Output['write']): Output {
   return {
     get isTTY() {
       return output.isTTY

@@ -321,7 +321,7 @@ describe('a refresh', () => {
       kind: 'success',
       refreshToken: 'new-refresh',
       access: undefined,
-      why: expect.stringMatching(/access_token|token_type/),
+      defect: expect.stringMatching(/access_token|token_type/),
     })
   })
 

@@ -46,13 +46,13 @@ export const command = defineCommand({
  * `session`, because etcd isn't queried.
  */
 async function describeStoredCredential(io: Io, profile: string) {
-  const { profileFiles, findSession, findSecretStore } = await import('../../session/session-file.ts')
+  const { profileFiles, findSession, getSecretStoreKind } = await import('../../session/session-file.ts')
   if (io.settings.config.profiles[profile]?.store === 'etcd') return { credential: 'session', store: 'etcd' }
   const files = profileFiles(io, profile)
   const session = findSession(files)
   if (session !== undefined) {
     const { kind, ended } = session
-    return { credential: ended === undefined ? kind : 'ended_session', store: findSecretStore(session) }
+    return { credential: ended === undefined ? kind : 'ended_session', store: getSecretStoreKind(session) }
   }
   return { credential: existsSync(files.session) ? 'damaged' : 'none', store: null }
 }

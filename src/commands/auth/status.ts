@@ -88,7 +88,7 @@ async function buildStatus(
   online: 'accepted' | CliError | undefined,
   io: Io,
 ) {
-  const { findSecretStore } = await import('../../session/session-file.ts')
+  const { getSecretStoreKind } = await import('../../session/session-file.ts')
   const time = (ms: number | undefined) => (ms === undefined ? null : new Date(ms).toISOString())
   const left = Math.floor(((session?.access?.expiresAt ?? 0) - io.clock.now()) / 1000)
   const renewable = session?.kind === 'session' && session.ended === undefined ? session : undefined
@@ -102,7 +102,7 @@ async function buildStatus(
     client_id: session?.client ?? null,
     scope: session?.scope ?? null,
     resource: session?.resource ?? null,
-    store: session === undefined ? null : findSecretStore(session),
+    store: session === undefined ? null : getSecretStoreKind(session),
     signed_in_at: time(session?.signedInAt),
     refreshed_at: time(session?.issuedAt),
     refresh_by: time(renewable && renewable.issuedAt + REFRESH_TOKEN_LIFETIME_MS),

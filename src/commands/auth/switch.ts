@@ -1,5 +1,5 @@
 import { usageError } from '../../errors.ts'
-import { parseProfileName } from '../../settings/profiles.ts'
+import { validateProfileName } from '../../settings/profiles.ts'
 import { plainColumns } from '../../terminal/columns.ts'
 import { defineCommand } from '../definition.ts'
 
@@ -18,7 +18,7 @@ export const command = defineCommand({
     const { settings, environment } = io
     const { requireKnownProfile } = await import('../../session/profiles.ts')
     const { updateConfig } = await import('../../settings/config.ts')
-    const profile = parseProfileName(name)
+    const profile = validateProfileName(name)
     if (settings.profile.source === 'flag' && settings.profile.value !== profile)
       throw usageError(
         `the argument ${profile} and --profile ${settings.profile.value} are different profiles`,

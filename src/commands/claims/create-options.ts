@@ -5,7 +5,7 @@ import { mailclaimCommand } from '../../shell-quote.ts'
 import type { Io } from '../../terminal/io.ts'
 
 /** Options of a new claim, for `claims create` and `claim`. */
-export const CREATE_OPTIONS = [
+export const NEW_CLAIM_OPTIONS = [
   {
     flags: '--region <region>',
     description: 'region that serves the domain; a new claim keeps that of the open one',
@@ -38,7 +38,7 @@ export const CREATE_OPTIONS = [
  */
 export function createClaimRequest(
   name: string,
-  flags: OptionValues<typeof CREATE_OPTIONS>,
+  flags: OptionValues<typeof NEW_CLAIM_OPTIONS>,
   region: string | undefined = flags.region,
 ): ClaimRequest {
   return {

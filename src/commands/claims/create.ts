@@ -2,12 +2,12 @@ import { CLAIM_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
 import { BATCH_OPTIONS, isBatch } from '../../claims/definition.ts'
 import { CLAIM_FIELDS } from '../../service/types.ts'
 import { defineCommand } from '../definition.ts'
-import { askForDomain, CREATE_OPTIONS, createClaimRequest } from './create-options.ts'
+import { askForDomain, createClaimRequest, NEW_CLAIM_OPTIONS } from './create-options.ts'
 
 export const command = defineCommand({
   description: 'Starts a claim to a domain that another team has verified, and prints the TXT record.',
   arguments: [{ syntax: '[domain...]', description: 'the domain to claim, or several', asked: true }],
-  options: [...CREATE_OPTIONS, ...BATCH_OPTIONS.filter((option) => option.flags !== '--all')],
+  options: [...NEW_CLAIM_OPTIONS, ...BATCH_OPTIONS.filter((option) => option.flags !== '--all')],
   examples: {
     'mailclaim claims create example.com': 'start a claim',
     'mailclaim claims create example.com --region eu-west-1 --json': 'in another region, for a script',

@@ -7,9 +7,9 @@ import type { Io } from '../../terminal/io.ts'
 import { startDeadline } from '../../timeout.ts'
 import {
   CLAIMS_ARGUMENT,
+  collectEventFields,
   defineCommand,
   defineTimeout,
-  listEventFields,
   type OutputDefinition,
 } from '../definition.ts'
 
@@ -25,7 +25,7 @@ export const WATCH_OUTPUT: OutputDefinition = {
   lineSchema: 'event',
   fields: [...CLAIM_FIELDS, ...ERROR_FIELDS],
   columns: CLAIM_COLUMNS,
-  eventFields: [...listEventFields({ claim: CLAIM_FIELDS }), ...ERROR_FIELDS],
+  eventFields: [...collectEventFields({ claim: CLAIM_FIELDS }), ...ERROR_FIELDS],
 }
 
 export const command = defineCommand({

@@ -1,7 +1,7 @@
 import { IMPORT_COLUMNS, IMPORT_EVENT_MEANINGS } from '../../imports/columns.ts'
 import { IMPORT_FIELDS } from '../../service/types.ts'
 import { startDeadline } from '../../timeout.ts'
-import { defineCommand, defineTimeout, listEventFields } from '../definition.ts'
+import { collectEventFields, defineCommand, defineTimeout } from '../definition.ts'
 import { IMPORT_ARGUMENT } from './get.ts'
 
 export const command = defineCommand({
@@ -19,7 +19,7 @@ export const command = defineCommand({
     lineSchema: 'event',
     fields: IMPORT_FIELDS,
     columns: IMPORT_COLUMNS,
-    eventFields: listEventFields({ import: IMPORT_FIELDS }),
+    eventFields: collectEventFields({ import: IMPORT_FIELDS }),
   },
   errors: ['import'],
   account: 'signed_in',

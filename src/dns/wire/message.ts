@@ -69,7 +69,7 @@ const EXTENDED_ERROR = 15
 const OPT = { type: 'OPT', name: '.', extendedRcode: 0, ednsVersion: 0 } as const
 
 /**
- * Encodes a query. The name isn't validated here: it must be the result of `parseDomainName`, or one that `canQuery` accepts.
+ * Encodes a query. The name isn't validated here: it must be the result of `parseDomainName`, or one that `canQueryName` accepts.
  *
  * @param udpSize EDNS buffer size in bytes; undefined for a query without EDNS
  */

@@ -109,7 +109,7 @@ function hostOf(text: string): string {
 /**
  * Returns the names above a name from the top down, without the root: for `a.b.example.com`, `com`, `example.com`, `b.example.com`.
  */
-export function listAncestors(name: string): string[] {
+export function collectAncestors(name: string): string[] {
   const labels = name.split('.')
   return labels.slice(1).map((_, index) => labels.slice(labels.length - 1 - index).join('.'))
 }
@@ -137,7 +137,7 @@ export function toRelativeName(name: string, zone: string): string {
  * Whether a name from a DNS message can be queried: false for bytes outside of printable ASCII, an empty label, or a label or
  * name that is too long.
  */
-export function canQuery(name: string): boolean {
+export function canQueryName(name: string): boolean {
   return (
     name.length <= MAX_NAME_LENGTH &&
     /^[\x21-\x7e]+$/.test(name) &&

@@ -6,7 +6,7 @@ import { notSignedInError, sessionOverError, tokenLostError } from '../messages.
 import { type ReservedFile, reserveFile } from '../note.ts'
 import {
   buildNextSession,
-  finishPassWithNewTokens,
+  createDoneResult,
   finishPassWithUnusedToken,
   type RenewalPass,
   type RenewalPassResult,
@@ -152,7 +152,7 @@ async function runSharedPass(pass: RenewalPass, renewal: SharedRenewal): Promise
     throw sessionReplacedError(profile)
   }
   await writeCachedSession(files, next)
-  return finishPassWithNewTokens(sent, next)
+  return createDoneResult(sent, next)
 }
 
 /**

@@ -4,7 +4,7 @@ import type { Io } from '../../terminal/io.ts'
 import { notSignedInError, sessionOverError } from '../messages.ts'
 import { isFresh, type Session } from '../session-file.ts'
 import type { PreparedSignIn, SignOutResult } from '../sign-in.ts'
-import { readCachedSession, removeCachedSession, removeLocalCopies, writeCachedSession } from './local.ts'
+import { readCachedSession, removeCachedSession, removeLocalFiles, writeCachedSession } from './local.ts'
 import {
   BEST_EFFORT_ETCD_TIMEOUT_MS,
   createHexId,
@@ -38,7 +38,7 @@ export async function prepareSharedSignIn(io: Io): Promise<PreparedSignIn> {
       const session: Session = { ...signIn, ...made, profile, store: 'etcd' }
       await io.interrupts.shield(() => overwriteSession(store, { ...session, refreshToken: secret }))
       // Remove outcome files (`pending.…`): they belong to the former sign-in, which etcd no longer holds.
-      removeLocalCopies(store.files)
+      removeLocalFiles(store.files)
       await writeCachedSession(store.files, session)
       return session
     },
@@ -85,7 +85,7 @@ export async function endSharedSession(io: Io, profile: string): Promise<SignOut
       const next = { session: { ...rest, ended }, marker: null }
       found = (await store.swap(found.revision, next, WRITE_LIMIT_MS)).found
     }
-    removeLocalCopies(store.files)
+    removeLocalFiles(store.files)
     return { profile, wasSignedIn, session, problem: undefined }
   })
 }
