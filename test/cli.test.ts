@@ -86,7 +86,7 @@ test('mailclaim without arguments prints one screen with the first steps and eve
   expect(stdout).toContain('mailclaim --help')
 })
 
-test('a group without a command prints its help on stderr, or an error with --json, and exits 2', async () => {
+test('a command group without a command prints its help on stderr, or with --json an error, and exits 2', async () => {
   const { code, stdout, stderr } = await type('config')
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
   expect(stderr).toContain('Usage: mailclaim config <command>')
@@ -234,7 +234,7 @@ describe('errors and exit codes', () => {
     expect(await run(['--version'], context)).toBe(143)
   })
 
-  test('a command whose reader closes the pipe early exits 0 and prints no error', async () => {
+  test('a command exits 0 and prints no error if the reader of its output closes the pipe early', async () => {
     const context = failing(new OutputClosedError('the reader went away'))
     expect(await run(['--help'], context)).toBe(0)
     expect(await run(['config', 'list'], context)).toBe(0)

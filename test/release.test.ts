@@ -143,7 +143,7 @@ describe('the workflows', () => {
     expect(commandsOf('archives').at(-1)).toBe('npm run try-archive')
   })
 
-  test('only the jobs publish and release of the release workflow can write, and neither installs a package nor builds', () => {
+  test('only the jobs publish and release of the release workflow have permissions to write, and neither installs packages or builds', () => {
     expect(
       Object.entries(jobs).flatMap(([name, { permissions }]) => (permissions ? [[name, permissions]] : [])),
     ).toEqual([

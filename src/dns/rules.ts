@@ -11,7 +11,7 @@ import {
   type TxtObservation,
 } from './observations.ts'
 import type { CheckReport, Finding } from './report.ts'
-import { explainMismatch, findFormatFault, looksLikeVerification, type ValueExplanation } from './value.ts'
+import { type FaultWithValues, findFormatFault, findMainValueFault, looksLikeVerification } from './value.ts'
 import { formatResolver, hasIpv6Address } from './wire/address.ts'
 import { toRelativeName } from './wire/name.ts'
 import { findPublicSuffix, isRegistry, registrableDomainOf } from './wire/registry.ts'
@@ -138,7 +138,7 @@ function diagnoseResolvers(observations: Observations, unseen: Finding): Finding
   const ttl = longestTtlOf(answers)
   const facts = { seconds: ttl === null ? null : secondsToWait(ttl), ...resolverFacts(answers) }
   const values = valuesOf(answers)
-  const best = expected === null ? undefined : explainMismatch(expected, values, observations.mayBeCut)
+  const best = expected === null ? undefined : findMainValueFault(expected, values, observations.mayBeCut)
   if (best === undefined)
     return [createFinding(unseen.code, { ...unseen.evidence, values: decodeValues(values), ...facts })]
   const zone = location.kind === 'found' ? location.zone : null
@@ -181,7 +181,7 @@ function findCauses(state: ZoneState): Finding[] {
   if (withoutRecord.length === 0) return []
   if (state.expected === null) return findUnregistered(state) ?? findSuspicions(state)
   if (withRecord.length > 0) return [findDisagreement(state)]
-  const best = explainMismatch(state.expected, valuesOf(withoutRecord), state.mayBeCut)
+  const best = findMainValueFault(state.expected, valuesOf(withoutRecord), state.mayBeCut)
   // Another claim's token at the name doesn't show where the expected value was put, so look for it at other names as well.
   const isFault = best !== undefined && best.fault !== 'stale_token'
   const otherNames = isFault ? undefined : (findCname(state) ?? findMisplaced(state) ?? findWildcard(state))
@@ -237,7 +237,7 @@ const isValueTarget = (target: string): boolean => target.includes('=')
 function findMisplaced(state: ZoneState): Finding[] | undefined {
   const { expected, otherNames } = state
   const places = otherNames?.candidates ?? []
-  const isFaulty = ({ values }: CandidateName) => explainMismatch(expected ?? '', values, state.mayBeCut)
+  const isFaulty = ({ values }: CandidateName) => findMainValueFault(expected ?? '', values, state.mayBeCut)
   const place =
     places.find(({ values }) => hasTxtValue(values, expected)) ??
     // Ignore faulty copies at names of the kind `used`, such as the parent: similar values there are probably of other services.
@@ -251,7 +251,7 @@ function findMisplaced(state: ZoneState): Finding[] | undefined {
  */
 function explainMisplaced(state: ZoneState, { name, kind, values }: CandidateName): Finding[] {
   const isRight = hasTxtValue(values, state.expected)
-  const fault = isRight ? undefined : explainMismatch(state.expected ?? '', values, state.mayBeCut)
+  const fault = isRight ? undefined : findMainValueFault(state.expected ?? '', values, state.mayBeCut)
   const there = isRight ? [state.expected] : (fault?.seen ?? decodeValues(values))
   const code = kind === 'doubled' ? 'doubled_name' : 'other_name'
   const value = fault === undefined || fault.fault === 'given_value_cut' ? null : state.expected
@@ -270,7 +270,7 @@ function findWildcard(state: ZoneState): Finding[] | undefined {
 }
 
 /** Creates the finding for a fault of a TXT value. */
-function createValueFinding(state: WithZone, { fault, seen: values }: ValueExplanation, more: Evidence = {}) {
+function createValueFinding(state: WithZone, { fault, seen: values }: FaultWithValues, more: Evidence = {}) {
   const seen = values.length === 1 ? (values[0] ?? '') : values
   return createFinding(fault, { ...recordFacts(state), seen, ...more })
 }
@@ -324,7 +324,7 @@ function findDisagreement(state: ZoneState): Finding {
   }
   const serials = withRecord.map(({ soa }) => soa?.serial)
   const damaged = withoutRecord.filter(({ soa }) => soa !== null && serials.includes(soa.serial))
-  const best = explainMismatch(state.expected ?? '', valuesOf(damaged))
+  const best = findMainValueFault(state.expected ?? '', valuesOf(damaged))
   if (best !== undefined && best.fault !== 'stale_token')
     return createValueFinding(state, best, { copies: damaged.map(serverFact) })
   const facts = { name, zone, with: withRecord.map(serverFact), without: withoutRecord.map(serverFact) }

@@ -19,7 +19,7 @@ const FAULTS = [
 export type ValueFault = (typeof FAULTS)[number]
 
 /** A fault of the TXT values at a name, and the value that has the fault or, for `split_records`, the values. */
-export interface ValueExplanation {
+export interface FaultWithValues {
   readonly fault: ValueFault
   /** The value, formatted for users; for `split_records`, the parts in the order in which they make the expected value. */
   readonly seen: readonly string[]
@@ -59,19 +59,19 @@ const stripQuotes = (text: string): string => stripInvisible(text).replace(QUOTE
  *
  * @param mayBeCut whether a user typed the expected value, which might have been truncated when copied
  */
-export function explainMismatch(
+export function findMainValueFault(
   expected: string,
   values: readonly TxtValue[],
   mayBeCut = false,
-): ValueExplanation | undefined {
+): FaultWithValues | undefined {
   const read = values.filter(({ bytes }) => bytes.length <= MAX_COMPARED_BYTES).slice(0, MAX_COMPARED_VALUES)
-  const found = read.flatMap((value): ValueExplanation[] => {
+  const found = read.flatMap((value): FaultWithValues[] => {
     const fault = findFault(expected, value, mayBeCut)
     return fault === undefined ? [] : [{ fault, seen: [formatValue(expected, value)] }]
   })
   const parts = findSplitRecords(expected, decodeValues(read))
   if (parts !== undefined) found.push({ fault: 'split_records', seen: parts })
-  const rank = ({ fault }: ValueExplanation) => FAULTS.indexOf(fault)
+  const rank = ({ fault }: FaultWithValues) => FAULTS.indexOf(fault)
   return found.toSorted((a, b) => rank(a) - rank(b))[0]
 }
 
@@ -80,7 +80,7 @@ export function explainMismatch(
  * Undefined for the expected value itself and for an unrelated value (SPF, another service's proof), and if the expected value is
  * empty apart from quotation marks, backslashes, white space and invisible characters.
  *
- * @param mayBeCut as in `explainMismatch`
+ * @param mayBeCut as in `findMainValueFault`
  */
 export function findFault(expected: string, value: TxtValue, mayBeCut = false): ValueFault | undefined {
   const seen = decodeValue(value.bytes)

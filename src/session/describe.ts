@@ -61,8 +61,8 @@ export async function describeCredential(
       return { ...known, state: 'active' }
     }
     if (usesSharedStore(io.settings)) {
-      const { describeSharedSession } = await import('./shared/sign-in.ts')
-      return { inForce: 'session', ...(await describeSharedSession(io)) }
+      const { readSharedSession } = await import('./shared/sign-in.ts')
+      return { inForce: 'session', ...(await readSharedSession(io)) }
     }
     const { session } = requireSession(io, files)
     known = { inForce: session.kind === 'api_key' ? 'stored API key' : 'session', session }

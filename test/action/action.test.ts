@@ -150,7 +150,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
     expect(second.outputs).toMatchObject({ result: 'completed', 'domain-id': first.outputs['domain-id'] })
   })
 
-  test('after the claim was superseded, the action exits 9, says what to do, and outputs the id of the same claim', async () => {
+  test('after the claim was superseded, the action exits 9, prints what to do, and outputs the domain-id of the superseded claim', async () => {
     const { world, run, domain } = createJob()
     const first = run({ domain, timeout: '1' })
     await world.control('POST', `claims/${domain}/outcome`, { status: 'superseded' })

@@ -65,7 +65,7 @@ test.each([
   })
 })
 
-test('a domain list with 200 unusable lines causes eleven warnings: one for each of ten lines, and one that says there are 200', async () => {
+test('a domain list with 200 unusable lines causes eleven warnings: one for each of the first ten lines, and one with the number 200', async () => {
   const { badLines, stderr } = await read(`a.example\n${'b ad\n'.repeat(200)}`)
   expect(badLines).toBe(200)
   expect(stderr.match(/^warning: /gm)).toHaveLength(11)
@@ -177,7 +177,7 @@ test.each([
 })
 
 test.each(['Name,URL,Notes', 'Name,Website', 'E-Mail,Name', 'Client Homepage,name,region'])(
-  'a list with the headings %s is refused, because its name column may hold customers instead of domains',
+  'a domain list with the headings %s is refused, because its column name may hold customers instead of domains',
   async (columns) => {
     await expect(read(`${columns}\nCheck29.example,x.example,y.example\n`)).rejects.toMatchObject({
       message: '<stdin> has no column "domain"',

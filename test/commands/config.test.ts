@@ -23,7 +23,7 @@ function write(context: FakeContext, value: unknown): void {
 
 const read = (context: FakeContext) => JSON.parse(readFileSync(getConfigPath(context), 'utf8'))
 
-test('a number that the configuration file holds for a setting is read as text, and config set replaces it', async () => {
+test('config get prints a number in the configuration file as text, and config set replaces it', async () => {
   const context = createFakeContext()
   write(context, { version: 1, profiles: { default: { base_url: 5 } } })
   expect(await type('config get base-url --format value', context)).toMatchObject({
@@ -76,7 +76,7 @@ test.each([
   expect(() => read(context)).toThrow('ENOENT')
 })
 
-test('config unset removes a setting, and a profile that has no other setting', async () => {
+test('config unset removes a setting from the configuration file, with its profile if that has no other setting', async () => {
   const context = createFakeContext()
   await type('config set store file --profile work', context)
   expect((await type('config unset store --profile work', context)).stderr).toBe(

@@ -90,7 +90,7 @@ describe('login', () => {
     expect(context.stderr.text).not.toMatch(/access-1|refresh-1|code-1/)
   })
 
-  it('login opens the browser, but not with --no-browser, or over SSH without BROWSER', async () => {
+  it('login opens the browser, except with --no-browser, and except over SSH without BROWSER', async () => {
     const usual = contextWith()
     await (await signIn(usual)).ended
     expect(usual.opened).toHaveLength(1)

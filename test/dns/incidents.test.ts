@@ -527,7 +527,7 @@ describe.each([
   ['networks between the check and the name servers', NETWORKS],
 ])('%s', (_title, incidents) => {
   const rows = incidents.map((one) => [`${one.id} (${one.source}): ${one.setup}`, one] as const)
-  test.each(rows)('the findings fit incident %s', async (_what, { world, name, resolvers, ...expected }) => {
+  test.each(rows)('a check diagnoses incident %s', async (_what, { world, name, resolvers, ...expected }) => {
     const options = { name: name ?? 'example.com', expected: VALUE, ...(resolvers && { resolvers }) }
     const { report, ms } = await timedCheck(world, options)
     const { verdict, findings } = report

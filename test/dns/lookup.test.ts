@@ -45,7 +45,7 @@ test('lookUpTxt returns the zone, its name servers, and the TXT set with its exa
 })
 
 test.each(['shop.com', 'app.shop.com'])(
-  'lookUpTxt returns an empty TXT set for %s without TXT records',
+  'lookUpTxt returns an empty TXT set for the name %s if it has no TXT records',
   async (name) => {
     const { seen } = await runLookup([], undefined, name)
     expect(seen).toMatchObject({ zone: 'shop.com', set: { values: [], ttl: null } })

@@ -300,7 +300,7 @@ test('a resolver that fails validation because of old keys gives `dnssec_bogus`,
   expect(codes({ resolvers: [rejects], dnssec: dnssec('expired') })).toEqual(['dnssec_bogus'])
 })
 
-test('findings are sorted by their verdict, and exitErrorOf returns an error with the first one’s message', () => {
+test('findings are sorted by the severity of their verdict, and exitErrorOf returns an error with the first finding’s message', () => {
   const servers = [server(), { ...SILENT, ...second }]
   expect(codes({ servers, dnssec: dnssec('no_key') })).toEqual([
     'missing',

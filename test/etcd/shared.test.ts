@@ -6,7 +6,7 @@ import { type Clock, TransportError } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
 import { findCredentialWithoutRenewal } from '../../src/session/credential.ts'
 import type { RenewOptions } from '../../src/session/session-file.ts'
-import { describeSharedSession, endSharedSession } from '../../src/session/shared/sign-in.ts'
+import { endSharedSession, readSharedSession } from '../../src/session/shared/sign-in.ts'
 import { openSharedStore } from '../../src/session/shared/store.ts'
 import type { Io } from '../../src/terminal/io.ts'
 import type { FakeClock } from '../fake-context.ts'
@@ -56,16 +56,16 @@ describe('a session that machines share', () => {
     await renew(a)
     etcd.fate = () => 'lost'
     expect(await findCredentialWithoutRenewal(a)).toMatchObject({ kind: 'access_token' })
-    expect((await describeSharedSession(a)).state).toBe('active')
+    expect((await readSharedSession(a)).state).toBe('active')
     expect(a.stderr.text).toMatch(
       /^warning: etcd doesn't answer.*; this machine's access token is still good\n$/,
     )
     expect(await failureOf(renew(b))).toMatchObject({ code: 'unreachable', exit: 7 })
-    expect(await failureOf(describeSharedSession(b))).toMatchObject({ code: 'unreachable', exit: 7 })
+    expect(await failureOf(readSharedSession(b))).toMatchObject({ code: 'unreachable', exit: 7 })
     expect(service.refreshes).toBe(1)
   })
 
-  test('`describeSharedSession` reads the session from the second member of etcd if the first does not answer', async () => {
+  test('`readSharedSession` reads the session from the second member of etcd if the first does not answer', async () => {
     const { a, b, clock, etcd, renew } = await pair()
     await renew(a)
     await endSharedSession(b, 'default')
@@ -75,7 +75,7 @@ describe('a session that machines share', () => {
       clock.advance(request.timeoutMs)
       throw new TransportError('timeout', 'maybe', 'no complete response')
     }
-    expect(await failureOf(describeSharedSession(a))).toMatchObject({ code: 'session_over' })
+    expect(await failureOf(readSharedSession(a))).toMatchObject({ code: 'session_over' })
   })
 
   test('a narrowed access token is not stored in etcd, but the new refresh token is', async () => {
@@ -136,7 +136,7 @@ describe('a session that machines share', () => {
     expect(failure.message).toContain('nothing was sent')
     etcd.arrive()
     etcd.fate = () => 'pass'
-    expect((await describeSharedSession(b)).state).toBe('refreshing')
+    expect((await readSharedSession(b)).state).toBe('refreshing')
     await renew(a)
     expect([service.refreshes, service.reuse, outcomeFilesOf(a)]).toEqual([1, 0, []])
   })
@@ -158,7 +158,7 @@ describe('a session that machines share', () => {
     service.fate = () => 'consumed'
     expect(await failureOf(renew(a))).toMatchObject({ code: 'refresh_interrupted', exit: 4 })
     const before = clock.monotonic()
-    for (const failure of [await failureOf(renew(b)), await failureOf(describeSharedSession(b))])
+    for (const failure of [await failureOf(renew(b)), await failureOf(readSharedSession(b))])
       expect(failure).toMatchObject({
         code: 'refresh_interrupted',
         exit: 4,
@@ -180,7 +180,7 @@ describe('a session that machines share', () => {
     expect(await failureOf(renew(b))).toMatchObject({ code: 'refresh_interrupted', hint })
     expect(clock.monotonic() - before).toBeGreaterThanOrEqual(60_000)
     expect(clock.monotonic() - before).toBeLessThan(65_000)
-    expect(await failureOf(describeSharedSession(b))).toMatchObject({ hint })
+    expect(await failureOf(readSharedSession(b))).toMatchObject({ hint })
     const hintOfTwin = hint.replace('build-a', 'another machine named build-a')
     const twin = await machine('build-a', undefined, undefined, 'another directory')
     expect(await failureOf(renew(twin))).toMatchObject({ hint: hintOfTwin })
@@ -238,7 +238,7 @@ describe('a session that machines share', () => {
     const before = clock.monotonic()
     expect(await findCredentialWithoutRenewal(a)).toMatchObject({ value: 'access-2' })
     expect(clock.monotonic() - before).toBeLessThanOrEqual(2000)
-    expect((await describeSharedSession(a)).state).toBe('active')
+    expect((await readSharedSession(a)).state).toBe('active')
     expect(a.stderr.text).toContain('this machine holds the new token')
     etcd.fate = () => 'pass'
     expect(await failureOf(renew(b))).toMatchObject({ code: 'refresh_interrupted' })

@@ -251,7 +251,7 @@ describe('signing in', () => {
       ['dated', /clock/],
       ['proxy', /HTTPS_PROXY/],
     ] as const)(
-      'a login whose connection fails (%s) ends before the browser opens, with a hint that matches %s',
+      'a login whose connection fails with the kind `%s` ends before the browser opens, with a hint that matches %s',
       async (kind, hint) => {
         const respond = () => {
           throw new TransportError(kind, 'no', 'the cause')

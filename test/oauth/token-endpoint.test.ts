@@ -492,14 +492,14 @@ describe('a refresh', () => {
     }
   })
 
-  it('a refresh with a plain http base URL of another machine sends nothing', async () => {
+  it('a refresh with an http base URL of another machine fails and sends nothing', async () => {
     const base = new URL('http://api.example.com')
     const { outcome, requests } = await refreshOnce(() => jsonResponse(200, WHOLE), { base })
     expect(outcome.kind).not.toBe('success')
     expect(requests).toEqual([])
   })
 
-  it('each refresh opens a new connection', async () => {
+  it('each refresh request opens a new connection', async () => {
     const connections = new Set<unknown>()
     const server = createServer((request, response) => {
       connections.add(request.socket)

@@ -26,7 +26,7 @@ describe.each(['/oauth/grants', '/contacts/imports'])('%s', (path) => {
     }
   })
 
-  test('paging a list forward and backward gives the same items, and never the item of the cursor', async () => {
+  test('paging a list forward and backward gives the same items, and never the item whose id is the cursor', async () => {
     const sandbox = await sandboxForTest({ imports: 25, grants: 25 })
     const walk = async (direction: 'after' | 'before', from = '') => {
       const seen: string[] = []
@@ -78,7 +78,7 @@ test.each(['queued', 'in_progress', 'completed', 'failed'])(
   },
 )
 
-test('an import is returned by its id; an unknown id is refused with 404, and an unknown status of a list with 422', async () => {
+test('an import is returned by its id; an unknown id is refused with 404, and a list request with an unknown status with 422', async () => {
   const sandbox = await sandboxForTest()
   const [, , third] = items((await api(sandbox, 'GET', '/contacts/imports')).body)
   expect((await api(sandbox, 'GET', `/contacts/imports/${third?.id}`)).body).toMatchObject({ id: third?.id })

@@ -91,7 +91,7 @@ describe('requests from another website', () => {
     },
   )
 
-  test('an approval is refused with a guessed ticket, with a used ticket, and ten minutes after the consent page', async () => {
+  test('an approval is refused with 400 if its ticket is guessed or used, or its consent page was loaded ten minutes ago', async () => {
     const sandbox = await sandboxForTest()
     const ticketOf = async () =>
       /name="ticket" value="([^"]+)"/.exec(await (await fetch(authorizeUrl(sandbox))).text())?.[1]

@@ -163,7 +163,7 @@ describe('retries', () => {
     expect(context.requests).toHaveLength(answers.length)
   })
 
-  it('a GET to a service that never responds ends after 45 seconds, retries included', async () => {
+  it('a GET to a service that never responds fails after 45 seconds, retries included', async () => {
     const { client, context } = await clientWith([
       () => {
         const { timeoutMs } = context.requests.at(-1) as HttpRequest
@@ -334,7 +334,7 @@ describe('a refused credential', () => {
     ['a valid JWT', 300, ', an access token that expires in 5 min: '],
     ['a JWT without exp', undefined, ': '],
     ['not a JWT', 300, ': '],
-  ])('the expiry of a refused API key is in the error, if known: %s', async (what, seconds, told) => {
+  ])('the error for a refused API key that is %s has its expiry, if known', async (what, seconds, told) => {
     const claims = JSON.stringify({
       exp: Date.parse('2026-11-20T12:00:00Z') / 1000 + (seconds ?? Number.NaN),
     })
@@ -398,7 +398,7 @@ describe('the hint after a refusal', () => {
   })
 
   it.each([408, 425])(
-    'a request that always gets a %i fails with exit 7 after 4 GETs or 1 POST',
+    'a request that always gets the status %i fails with exit 7 after 4 GETs or 1 POST',
     async (status) => {
       const { client, context } = await clientWith([jsonResponse(status, {})])
       expect(await failed(getImport(client, 'i-1'))).toMatchObject({ exit: 7, hint: 'try again in a while' })

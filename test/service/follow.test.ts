@@ -72,7 +72,7 @@ describe('following', () => {
     await expect(take([down()])).rejects.toMatchObject({ code: 'unreachable' })
   })
 
-  it('a watch that has a resource, from its first request or from before, reports a failed request and continues', async () => {
+  it('a watch that has a resource, from its first request or from its caller, warns about a failed request and continues', async () => {
     const { seen } = await take(['on', down(), down(), 'end'])
     expect(seen).toEqual(['status', 'warning', 'warning', 'done'])
     expect((await take([down(), 'end'], { known: 'on' })).seen).toEqual(['warning', 'done'])

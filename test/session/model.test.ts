@@ -125,7 +125,7 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
     }
   })
 
-  it('in a random sequence of commands, each with at most one random fault, none reuses a token without `--retry-interrupted`, and no message is untrue', async () => {
+  it('in a random sequence of commands, each with at most one random fault, none sends a refresh token twice without `--retry-interrupted`, and no message is untrue', async () => {
     const entry = fc.record({
       command: fc.constantFrom(...COMMANDS),
       step: fc.nat(20),
@@ -167,7 +167,7 @@ describe('a keychain', () => {
     expect(machine.grants).toEqual([{ good: 1, isRevoked: false }])
   })
 
-  it('a renewal that cannot read the keychain, but finds its token in session.json, stores the new token there, without writing to the keychain', async () => {
+  it('a renewal that cannot read the keychain, but whose refresh token is in session.json, stores the new token there, and does not write to the keychain', async () => {
     const machine = new Machine(base, 'keychain')
     await machine.run('renew', { step: 'set', fate: 'fails' })
     const { end, steps } = await machine.run('renew', { step: 'get', fate: 'fails' })

@@ -4,7 +4,7 @@ import { startKeyring } from './processes.ts'
 import { killedAnywhere, manyAtOnce } from './scenarios.ts'
 
 describe('processes that share a session', () => {
-  it('ten processes that find the access token expired at the same moment send one refresh', async () => {
+  it('ten processes that find the access token expired at the same moment send one refresh request in total', async () => {
     const counts = await manyAtOnce({ processes: 10, rounds: 2 })
     expect(counts).toMatchObject({ refreshes: 2, reuse: 0, revoked: 0, exits: { 0: 20 } })
   })

@@ -87,7 +87,7 @@ describe.runIf(needs('posix'))('the ends of a pipe', () => {
     ['stderr closed and a usage error', 'mailclaim imports list --limit 0 2>&-', 2],
     ['stderr on a full disk', 'mailclaim imports list --limit 1 2>/dev/full', 0],
     ['stdout on a full disk', 'mailclaim imports list --limit 1 >/dev/full', 1],
-  ] as const)('a command with %s exits with the documented code', async (_what, line, code) => {
+  ] as const)('with %s, the command line `%s` exits with code %i', async (_what, line, code) => {
     const ended = await script(scripted(), `${line}\necho "code $?" >>log; cat log`)
     expect(ended.stdout, ended.stderr).toMatch(new RegExp(`code ${code}\\n$`))
   })

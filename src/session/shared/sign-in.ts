@@ -96,7 +96,7 @@ export async function endSharedSession(io: Io, profile: string): Promise<SignOut
  *
  * @throws CliError the reason why the session can't be used
  */
-export async function describeSharedSession(io: Io) {
+export async function readSharedSession(io: Io) {
   const store = openSharedStore(io, BEST_EFFORT_ETCD_TIMEOUT_MS)
   const isGood = (session: Session | undefined) => isFresh(session?.access, io.clock.now())
   const found = await syncSession(store).catch(async (error: unknown) => {

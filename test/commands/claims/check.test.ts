@@ -102,7 +102,7 @@ test.each([
   ['table', 'hint: to verify it: mailclaim claim example.com\n'],
   ['json', ''],
 ])(
-  'claims check --format %s of a ready record of a pending claim prints on stderr: %j',
+  'claims check --format %s of a pending claim whose record is ready prints the text %j on stderr',
   async (format, line) => {
     const { code, stderr } = await (await knowing()).run('claims', 'check', 'example.com', '--format', format)
     expect({ code, stderr }).toEqual({ code: 0, stderr: line })
@@ -188,7 +188,7 @@ test('claims check without a value or claim reports the verdict `unknown`, and d
   expect(world.questions.filter(({ server, type }) => server === '192.0.2.53' && type === 'TXT')).toEqual([])
 })
 
-test('the table of several checks shows one value of a large TXT set and the number of the others, and jsonl has all of them', async () => {
+test('the table of several checks shows one value of a large TXT set and the number of the others, and the jsonl output has all values', async () => {
   const values = Array.from({ length: 30 }, (_, n) => `foreign-${n}=${'x'.repeat(160)}`)
   const world = createWorld({ txt: () => values })
   const check = ['claims', 'check', 'example.com', 'www.example.com', '--format']

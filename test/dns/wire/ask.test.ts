@@ -98,7 +98,7 @@ describe('sendQuery', () => {
     expect(reply).toMatchObject({ kind: 'answer', message: { tc: true } })
   })
 
-  test('a DNS server that rejects EDNS and is silent without it gives the result `timeout`', async () => {
+  test('a DNS query to a server that rejects EDNS and is silent without it has the result `timeout`', async () => {
     const { reply } = await asking(({ edns }) => (edns === undefined ? 'silent' : { flags: RCODE.FORMERR }))
     expect(reply.kind).toBe('timeout')
   })
