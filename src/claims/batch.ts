@@ -16,10 +16,10 @@ import { type Deadline, MIN_STEP_TIMEOUT_MS, startDeadline } from '../timeout.ts
 import { BATCH_CLAIM_COLUMNS } from './columns.ts'
 import { type BatchOptions, DEFAULT_JOBS } from './definition.ts'
 import {
+  collectOpenDomains,
   describeLedgerPlace,
   findOtherLedgers,
   type LedgerEntry,
-  listOpenDomains,
   readAllClaims,
 } from './ledger.ts'
 import { judgeClaim } from './lifecycle.ts'
@@ -141,7 +141,7 @@ export async function processDomains(
  */
 async function readInputs(args: readonly string[], { from, all }: BatchOptions, takesIds: boolean, io: Io) {
   if (all && args.length > 0) throw usageError("a domain and --all can't be used together")
-  const typed = all ? await listOpenDomains(io) : args.map((arg) => parseDomainOrId(arg, takesIds))
+  const typed = all ? await collectOpenDomains(io) : args.map((arg) => parseDomainOrId(arg, takesIds))
   if (all && typed.length === 0) {
     const isOpen = ({ claim }: LedgerEntry) => judgeClaim(claim, io.clock.now()).isOpen
     const others = await findOtherLedgers(async (other) => (await readAllClaims(other)).filter(isOpen), io)

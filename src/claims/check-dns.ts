@@ -12,7 +12,7 @@ import { createRenderContext, isHumanView } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { describeLedgerPlace } from './ledger.ts'
 import { domainArg, formatDomain, judgeClaim } from './lifecycle.ts'
-import { type ClaimReader, findClaimOrDomain, parseDomain } from './load.ts'
+import { type ClaimReader, parseDomain, resolveClaimArgument } from './load.ts'
 import { parseTxtValue, toExpectedRecord } from './record.ts'
 import {
   type CheckOptions,
@@ -38,8 +38,8 @@ export interface DomainCheckResult {
  * @param domain a domain name, or the `domain_id` of a claim; if undefined, the user picks a claim from the ledger
  * @param value the TXT value to expect instead of the claim's
  * @param isExact whether to check exactly the name `domain` (`--name`), even if it has a claim with a record at another name
- * @throws CliError as `findClaimOrDomain`, `readClaim` and `toExpectedRecord`; exit 2 for a malformed value, a value with an id
- *   that the ledger doesn't have, or `wait` without a value and a claim
+ * @throws CliError as `resolveClaimArgument`, `readClaim` and `toExpectedRecord`; exit 2 for a malformed value, a value with an
+ *   id that the ledger doesn't have, or `wait` without a value and a claim
  */
 export async function checkDomain(
   domain: string | undefined,
@@ -49,7 +49,7 @@ export async function checkDomain(
   io: Io,
 ): Promise<DomainCheckResult> {
   const expected = value === undefined ? null : parseTxtValue(value, '--value')
-  const found = isExact ? { domain: parseDomain(domain ?? '') } : await findClaimOrDomain(domain, io)
+  const found = isExact ? { domain: parseDomain(domain ?? '') } : await resolveClaimArgument(domain, io)
   if (expected !== null && expected !== value)
     await io.warn('ignoring spaces, quotation marks, or invisible characters around --value')
   if ('domain' in found) {
@@ -174,7 +174,7 @@ export const emptyReport = (name: string): CheckReportJson => ({
  *
  * @param columns of the report in TSV, and in a table with `--fields`
  */
-export async function writeReport(
+export async function printReport(
   { report }: DomainCheckResult,
   { publicResolvers }: CheckOptions,
   columns: readonly Column[],

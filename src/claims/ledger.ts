@@ -143,10 +143,10 @@ export async function findOtherLedgers(
 }
 
 /**
- * Lists the domains whose newest claim is open. Claims without a name count as those of one domain, which is listed by the
+ * Collects the domains whose newest claim is open. Claims without a name count as those of one domain, which is listed by the
  * `domain_id` of the newest.
  */
-export async function listOpenDomains(ledger: Ledger & Pick<Context, 'clock'>): Promise<string[]> {
+export async function collectOpenDomains(ledger: Ledger & Pick<Context, 'clock'>): Promise<string[]> {
   const open: string[] = []
   for (const key of keysIn(ledger)) {
     const [newest] = await read([key], ledger)

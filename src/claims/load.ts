@@ -47,7 +47,7 @@ export interface ClaimTarget {
  *   domain nor an id, or for a missing one if the command can't ask or the ledger is empty
  */
 export async function findClaim(argument: string | undefined, io: Io): Promise<ClaimTarget> {
-  const found = await findClaimOrDomain(argument, io)
+  const found = await resolveClaimArgument(argument, io)
   if ('domainId' in found) return found
   const hint =
     'if it was made elsewhere, give its domain_id once; to list known claims: mailclaim claims list'
@@ -73,7 +73,7 @@ export async function unknownClaimError(domain: string, hint: string, io: Io): P
  *
  * @throws CliError exit 2, as `findClaim`
  */
-export async function findClaimOrDomain(
+export async function resolveClaimArgument(
   argument: string | undefined,
   io: Io,
 ): Promise<ClaimTarget | { readonly domain: string }> {

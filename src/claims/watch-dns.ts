@@ -4,7 +4,7 @@ import { type CheckAttempt, waitForRecord } from '../dns/wait.ts'
 import { toDnsEffects } from '../dns/wire/ask.ts'
 import { CliError } from '../errors.ts'
 import type { ConcurrencyLimiter } from '../limiter.ts'
-import { createMessageThrottle } from '../service/follow.ts'
+import { createProgressThrottle } from '../service/follow.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
@@ -69,7 +69,7 @@ export async function* watchDns(
 ): AsyncGenerator<DnsWatchStep, void, void> {
   const { clock } = io
   let polledAt = clock.monotonic()
-  const news = createMessageThrottle(clock)
+  const news = createProgressThrottle(clock)
   let hasResult = false
   let claim = watched?.claim
   try {

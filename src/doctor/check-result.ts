@@ -38,12 +38,12 @@ export function problemResult({ message, hint, exit }: CliError): CheckResult {
 }
 
 /**
- * Returns the error that `doctor` ends with: it names all problems, and has the exit code of the first. Undefined if there is
+ * Creates the error that `doctor` ends with: it names all problems, and has the exit code of the first. Undefined if there is
  * none.
  *
  * @param areRemediesShown whether the remedies were printed; otherwise the error has the first remedy as hint
  */
-export function summarizeProblems(
+export function createProblemsError(
   results: readonly NamedCheckResult[],
   areRemediesShown: boolean,
 ): CliError | undefined {

@@ -32,9 +32,9 @@ export const SIGNED_IN_PAGE: CallbackPage = {
   text: 'The session is stored. You can close this window and return to your terminal.',
 }
 
-export function notSignedInPage(error: unknown): CallbackPage {
-  const why = error instanceof CliError ? error.message : 'Something unexpected happened'
-  return { status: 400, title: 'You are not signed in', text: `${why}. See your terminal for more.` }
+export function toFailurePage(error: unknown): CallbackPage {
+  const reason = error instanceof CliError ? error.message : 'Something unexpected happened'
+  return { status: 400, title: 'You are not signed in', text: `${reason}. See your terminal for more.` }
 }
 
 /**

@@ -4,7 +4,7 @@ import { getBaseUrl, getClientId } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
 import { type AuthorizationResponse, buildAuthorizationUrl, validateRedirect } from './authorization.ts'
-import { type CallbackPage, notSignedInPage, SIGNED_IN_PAGE, startCallbackServer } from './callback-server.ts'
+import { type CallbackPage, SIGNED_IN_PAGE, startCallbackServer, toFailurePage } from './callback-server.ts'
 import { discoverAuthorizationServer } from './discovery.ts'
 import { parsePastedRedirect, readPastes } from './paste.ts'
 import type { RedirectTarget } from './redirect.ts'
@@ -134,7 +134,7 @@ export async function login<T>(
       const shown = respond && io.clock.sleep(RELOAD_MS, io.interrupts.signal).catch(() => {})
       return { result, closed: Promise.resolve(shown).then(close) }
     } catch (error) {
-      await respond?.(notSignedInPage(error))
+      await respond?.(toFailurePage(error))
       throw error
     }
   } catch (error) {

@@ -65,7 +65,7 @@ export async function* followResource<T extends object>(
   { fetch, describe, delays, known, timeout, deadline }: FollowOptions<T>,
   { clock, random, interrupts }: Pick<Context, 'clock' | 'random' | 'interrupts'>,
 ): AsyncGenerator<FollowEvent<T>, { readonly value: T; readonly error?: CliError | undefined }, void> {
-  const throttle = createMessageThrottle(clock)
+  const throttle = createProgressThrottle(clock)
   let last = known && { value: known, seen: describe(known), at: clock.monotonic() }
 
   for (let requests = 1; ; requests++) {
@@ -124,7 +124,7 @@ const HEARTBEAT_MS = 60_000
  * @returns a function that takes the state and its message, and returns the message to show: as given if the state is new, with the
  *   time since the throttle was created if the same state was last shown a minute ago or longer, otherwise undefined
  */
-export function createMessageThrottle(clock: Pick<Context['clock'], 'monotonic'>) {
+export function createProgressThrottle(clock: Pick<Context['clock'], 'monotonic'>) {
   const started = clock.monotonic()
   let last: { state: string; at: number } | undefined
   return (state: string, message: string): string | undefined => {

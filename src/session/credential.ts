@@ -7,7 +7,7 @@ import { sessionOverError } from './messages.ts'
 import { requireSession } from './profiles.ts'
 import {
   checkSessionMatch,
-  findReusableToken,
+  findFreshToken,
   profileFiles,
   type RenewOptions,
   type Session,
@@ -66,7 +66,7 @@ export async function findCredentialWithoutRenewal(io: Io, minLifetime = 0): Pro
 }
 
 function credentialOf(io: Io, session: Session | undefined, minLifetime: number): Credential | Outdated {
-  const access = findReusableToken(session, io, { minLifetime })
+  const access = findFreshToken(session, io, { minLifetime })
   return access === undefined ? { kind: 'outdated', value: session?.access?.value } : asCredential(io, access)
 }
 

@@ -29,7 +29,7 @@ import { findNewestSecret, readKeychainItem, storeSession } from './secret.ts'
 import {
   checkSessionMatch,
   encodeSession,
-  findReusableToken,
+  findFreshToken,
   findSession,
   type ProfileFiles,
   profileFiles,
@@ -94,7 +94,7 @@ export async function renewLocalSession(
   // Check for a session before locking: a profile that was never signed in has no directory, so creating the lock file would
   // fail and hide that nobody is signed in.
   requireSession(io, files)
-  const meanwhile = () => findReusableToken(findSession(files), io, options)
+  const meanwhile = () => findFreshToken(findSession(files), io, options)
   return withLock(files.lock, io, { ...sessionLockOptions(io, files), meanwhile }, () =>
     repeatPassesUntilRenewed(io, options, (pass) => runLocalPass(pass, files)),
   )
@@ -115,7 +115,7 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
     throw usageError(`profile ${profile} holds an API key, which is never renewed`)
   checkSessionMatch(session, io)
   if (session.ended !== undefined) throw sessionOverError(session.profile, session.ended.why)
-  const adopted = findReusableToken(session, io, options)
+  const adopted = findFreshToken(session, io, options)
   if (adopted !== undefined) return { kind: 'done', token: adopted }
   const reading = await readKeychainItem(io, files, session)
   const { item, failure } = reading
@@ -254,7 +254,7 @@ async function recoverNext(
     storeSessionFromNote(files, name, next)
     return { kind: 'changed' }
   } catch (error) {
-    const token = findReusableToken(next, io, options)
+    const token = findFreshToken(next, io, options)
     if (token === undefined || !(error instanceof CliError)) throw error
     await io.warn(error.message)
     return { kind: 'done', token }

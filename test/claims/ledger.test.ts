@@ -2,11 +2,11 @@ import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import {
+  collectOpenDomains,
   findClaimById,
   findClaimsByName,
   forgetClaim,
   listKnownDomains,
-  listOpenDomains,
   readAllClaims,
   saveClaim,
 } from '../../src/claims/ledger.ts'
@@ -51,7 +51,7 @@ test.each([
   expect(files()).toHaveLength(2)
   expect(await findClaimById('d2', io)).toMatchObject({ claim: { name, domain_id: 'd2' } })
   expect(await findClaimsByName(name ?? '', io)).toHaveLength(1)
-  expect(await listOpenDomains(io)).toHaveLength(2)
+  expect(await collectOpenDomains(io)).toHaveLength(2)
 })
 
 test('the ledger finds a claim without opening the files of other claims', async () => {
@@ -75,7 +75,7 @@ test('the ledger lists the claims of a domain by creation time, newest first, wh
   await saveClaim(claimOf({ domain_id: 'old', created_at: '2026-11-20 11:00:00+00' }), io)
   const found = await findClaimsByName('example.com', io)
   expect(found.map(({ claim }) => claim.domain_id)).toEqual(['new', 'old'])
-  expect(await listOpenDomains(io)).toEqual([])
+  expect(await collectOpenDomains(io)).toEqual([])
 })
 
 test('the ledger keeps the claims of two services apart', async () => {

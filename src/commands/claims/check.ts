@@ -78,7 +78,7 @@ export const command = defineCommand({
   account: 'sometimes',
   async run({ arguments: domains, options }, io) {
     const { name, value, wait = false, publicResolvers, timeout = DEFAULT_CLAIM_TIMEOUT_SECONDS } = options
-    const [{ checkDomain, emptyReport, explainMissingValue, writeReport }, { createFallbackClaimReader }] =
+    const [{ checkDomain, emptyReport, explainMissingValue, printReport }, { createFallbackClaimReader }] =
       await Promise.all([import('../../claims/check-dns.ts'), import('../../claims/load.ts')])
     // Never renew the access token, because a check must work while the service is down: with an expired token, use the claim in
     // the ledger.
@@ -95,7 +95,7 @@ export const command = defineCommand({
       const given = { value, isExact: name !== undefined }
       const readClaim = createFallbackClaimReader(io, { renews })
       const checked = await checkDomain(name ?? domains[0], given, check, readClaim, io)
-      await writeReport(checked, check, COLUMNS, io)
+      await printReport(checked, check, COLUMNS, io)
       if (checked.error !== undefined) throw checked.error
       if (checked.hint !== undefined && !io.settings.quiet) await io.hint(checked.hint)
       if (expectsNoValue(checked.report)) await explainMissingValue(checked.report, io)

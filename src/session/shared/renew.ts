@@ -14,7 +14,7 @@ import {
   reserveFileAndSendToken,
   sessionReplacedError,
 } from '../renew.ts'
-import { checkSessionMatch, findReusableToken, NOTE_BYTES, type RenewOptions } from '../session-file.ts'
+import { checkSessionMatch, findFreshToken, NOTE_BYTES, type RenewOptions } from '../session-file.ts'
 import { outcomeFileName, type RenewalAttempt, removeCachedSession, writeCachedSession } from './local.ts'
 import {
   createHexId,
@@ -91,7 +91,7 @@ async function runSharedPass(pass: RenewalPass, renewal: SharedRenewal): Promise
   if (session.ended !== undefined) throw sessionOverError(session.profile, session.ended.why)
   const token = `${id}.${generation}`
   renewal.firstToken ??= token
-  const access = findReusableToken(
+  const access = findFreshToken(
     session,
     io,
     renewal.firstToken === token ? options : { ...options, always: false },
