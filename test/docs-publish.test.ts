@@ -110,7 +110,7 @@ describe.runIf(needs('posix', 'bash', 'jq'))('the publishing recipes in the docu
       ['compute', 'domain', 'records', 'create', 'example.com', '--record-type', 'TXT', ...doctl],
     ],
     ['doctl', 'does not add', [{ type: 'TXT', name: '_mc', data: VALUE }], undefined],
-  ])('the publish recipe for %s %s the record to %j', async (tool, _verb, records, created) => {
+  ])('the publish recipe for %s %s the record to the records %j', async (tool, _verb, records, created) => {
     const { calls, code, stderr } = await run(tool, records)
     expect(code, stderr).toBe(0)
     expect(calls.slice(1)).toEqual(created === undefined ? [] : [created])

@@ -41,7 +41,7 @@ function createWorld(failing?: string) {
   return { created, context, run: (...words: string[]) => run(words, { ...context, stdout }) }
 }
 
-test('claims create continues after the reader of its output closes the pipe, and exits 6 for one refused claim', async () => {
+test('claims create continues with one warning after the reader of its output closes the pipe, and exits 6 for one refused claim', async () => {
   const { created, context, run } = createWorld(DOMAINS.at(-1))
   expect(await run('claims', 'create', ...DOMAINS, '--format', 'tsv')).toBe(6)
   expect(created).toHaveLength(DOMAINS.length - 1)

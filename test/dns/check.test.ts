@@ -321,7 +321,7 @@ test('public resolvers are queried over HTTPS if port 53 is closed', async () =>
   expect(ms).toBeLessThan(10_000)
 })
 
-test('a check that finds no zone queries resolvers about the name for the TXT set only', async () => {
+test('a check that finds no zone sends only TXT queries for the checked name', async () => {
   const name = 'a.b.example.com'
   const { asked } = await timedObserve(() => ({ flags: RA | RCODE.SERVFAIL }), { name })
   expect(new Set(asked.flatMap((one) => (one.name === name ? [one.type] : [])))).toEqual(new Set(['TXT']))

@@ -141,7 +141,7 @@ describe('a session that machines share', () => {
     expect([service.refreshes, service.reuse, outcomeFilesOf(a)]).toEqual([1, 0, []])
   })
 
-  test('etcd refuses a marker that arrives after the next command of the same machine has rewritten the value', async () => {
+  test('etcd refuses a renewal marker that arrives after the next command of the same machine has rewritten the value', async () => {
     const { a, b, etcd, service, renew } = await pair()
     await renew(a)
     etcd.fate = fates('late')
@@ -169,7 +169,7 @@ describe('a session that machines share', () => {
     expect(service.refreshes).toBe(1)
   })
 
-  test('if a machine is killed after sending the token, a renewal on another machine waits 60 s and then reports an unknown outcome', async () => {
+  test('if a machine is killed after sending the refresh token, a renewal on another machine waits 60 s and then reports an unknown outcome', async () => {
     const { a, b, clock, machine, service, renew } = await pair()
     service.fate = () => 'killed'
     void renew(a)
@@ -286,7 +286,7 @@ describe('a session that machines share', () => {
     expect(await failureOf(renew(b))).toMatchObject({ code: 'refresh_interrupted' })
   })
 
-  test('a machine suspended for 75 s after sending the token still delivers the new tokens to etcd', async () => {
+  test('a machine suspended for 75 s after sending the refresh token still delivers the new tokens to etcd', async () => {
     const { a, b, clock, service, renew } = await pair()
     service.received = () => clock.advance(75_000)
     await renew(a)

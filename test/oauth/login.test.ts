@@ -188,7 +188,7 @@ describe('signing in', () => {
       await result
     })
 
-    it('a login refuses a redirect without `iss` if the metadata promise `iss` (RFC 9207)', async () => {
+    it('a login refuses a redirect without `iss` if the metadata declare support for `iss` (RFC 9207)', async () => {
       const { come, ignored, result } = await begin({
         metadata: { ...published, authorization_response_iss_parameter_supported: true },
       })
@@ -321,7 +321,7 @@ describe('signing in', () => {
     })
   })
 
-  it('a login without a redirect before its timeout ends with exit 4', async () => {
+  it('a login without a redirect before its timeout fails with `login_timeout`, exit 4', async () => {
     const { clock, result } = await begin()
     clock.strike()
     await expect(result).rejects.toMatchObject({

@@ -361,7 +361,7 @@ describe('a refresh', () => {
     expect(outcome).toEqual({ kind: 'unknown', why: 'HTTP 200: it is binary data; it is not a JSON object' })
   })
 
-  it("the reason for the unknown outcome of a refresh quotes the service's message, request id included", async () => {
+  it("the reason for the unknown outcome of a refresh quotes the service's message, including the request id", async () => {
     const id = '1b4e28ba-2fa1-11d2-883f-0016d3cca427'
     const { outcome } = await refreshOnce(() =>
       jsonResponse(500, { message: `upstream_temporarily_unavailable, request ${id}` }),

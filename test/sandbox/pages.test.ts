@@ -55,7 +55,7 @@ describe('requests from another website', () => {
     { origin: 'null', 'content-type': 'text/plain' },
     { 'sec-fetch-site': 'cross-site', 'content-type': 'text/plain' },
     { 'sec-fetch-site': 'cross-site' },
-  ])('a cross-site POST with the headers %j is refused, and the clock does not move', async (headers) => {
+  ])('a POST with the cross-site headers %j is refused, and the clock does not move', async (headers) => {
     const sandbox = await sandboxForTest()
     const before = Date.now()
     const paths = ['clock', 'faults', 'dns', 'sessions', 'claims/x/outcome'].map(

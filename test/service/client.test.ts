@@ -282,7 +282,7 @@ describe('retries', () => {
     expect(context.requests).toHaveLength(requests)
   })
 
-  it('an interrupt ends the delay before a retry', async () => {
+  it('an interrupt during the delay before a retry ends the request with exit 130', async () => {
     const { client, context } = await clientWith([busy()])
     context.clock.sleep = async (_ms, signal) => {
       context.interrupt()
@@ -504,7 +504,7 @@ describe('a response', () => {
       written.map(([how, quoted]) => [what, how, () => answer(quoted)] as const),
     )
 
-    it.each(cases)('no error shows the credential that %s quotes %s', async (_what, _how, answer) => {
+    it.each(cases)('no error shows the credential in %s, written %s', async (_what, _how, answer) => {
       const { client } = await clientWith([answer], { key })
       const failure = await failed(getImport(client, 'i-1'))
       expect(JSON.stringify(failure)).not.toMatch(/re_Ab|1234/)

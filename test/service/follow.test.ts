@@ -119,7 +119,7 @@ it.each([
   { timeoutMs: 10_000, passed: 9500, left: 2000 },
   { timeoutMs: 1000, passed: 0, left: 2000 },
   { timeoutMs: Number.POSITIVE_INFINITY, passed: 0, left: Number.POSITIVE_INFINITY },
-])('$passed ms into a $timeoutMs ms deadline, a step may take $left ms', ({ timeoutMs, passed, left }) => {
+])('stepTimeoutMs returns $left after $passed of $timeoutMs ms', ({ timeoutMs, passed, left }) => {
   let now = 70_000
   const deadline = createDeadline(timeoutMs, { monotonic: () => now })
   now += passed

@@ -138,7 +138,7 @@ describe('paging', () => {
     await expect(reading.next()).rejects.toThrow('page 2 is broken')
   })
 
-  it('a list drops the items of a page beyond the limit, and says that more exist', async () => {
+  it('a list drops the items of a page beyond its limit, and sets `hasMore`', async () => {
     const result = await collect(async () => ({ has_more: false, data: things(50) }), { limit: 10 })
     expect(ids(result)).toHaveLength(10)
     expect(result.at(-1)?.hasMore).toBe(true)

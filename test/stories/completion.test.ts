@@ -51,7 +51,7 @@ async function exercise(shell: ReturnType<typeof openShell>): Promise<void> {
 }
 
 describe.runIf(needs('bash', 'tmux'))('bash', () => {
-  test('bash completes commands, options, option values, profiles and domains', async () => {
+  test('bash completion offers commands, options, option values, profiles and domains', async () => {
     const world = await createHome()
     writeFileSync(join(world.home, 'rc'), `PS1='$ '\nsource <(mailclaim completion bash)\necho ready\n`)
     const shell = openShell(`bash --noprofile --rcfile '${join(world.home, 'rc')}' -i`, world)
@@ -80,18 +80,21 @@ describe.runIf(needs('zsh', 'tmux'))('zsh', () => {
       'from a script in a directory of fpath',
       'mkdir -p fn && mailclaim completion zsh > fn/_mailclaim && fpath=($PWD/fn $fpath)\nautoload -Uz compinit && compinit -u -D',
     ],
-  ])('zsh completes commands, options, option values, profiles and domains %s', async (_how, setUp) => {
-    const world = await createHome()
-    writeFileSync(join(world.home, '.zshrc'), `PS1='$ '\n${setUp}\necho ready\n`)
-    const shell = openShell(`env ZDOTDIR='${world.home}' zsh -o no_global_rcs -i`, world)
-    await shell.until(/ready/)
-    await exercise(shell)
-    await shell.tab('mailclaim config ', /list +-- list the settings/)
-  })
+  ])(
+    'zsh completion %s offers commands, options, option values, profiles and domains',
+    async (_how, setUp) => {
+      const world = await createHome()
+      writeFileSync(join(world.home, '.zshrc'), `PS1='$ '\n${setUp}\necho ready\n`)
+      const shell = openShell(`env ZDOTDIR='${world.home}' zsh -o no_global_rcs -i`, world)
+      await shell.until(/ready/)
+      await exercise(shell)
+      await shell.tab('mailclaim config ', /list +-- list the settings/)
+    },
+  )
 })
 
 describe.runIf(needs('fish'))('fish', () => {
-  test('fish completes commands, profiles and domains', async () => {
+  test('fish completion offers commands, profiles and domains', async () => {
     const world = await createHome()
     const ask = (line: string) => {
       const script = `mailclaim completion fish | source; complete -C '${line}'`

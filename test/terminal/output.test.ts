@@ -48,7 +48,7 @@ test("a list in JSON is one document with the items of all pages and the other f
   expect(out).toBe('{"object":"list","total":2,"data":[{"id":"a"},{"id":"b"}],"has_more":true}\n')
 })
 
-test('any list in JSON is a valid document, with one item per line on a terminal', async () => {
+test('any list printed as JSON is one valid document, with one item per line on a terminal', async () => {
   const item = fc.dictionary(fc.string(), fc.jsonValue(), { maxKeys: 4 })
   const pages = fc.array(fc.array(item, { maxLength: 3 }), { maxLength: 3 })
   await fc.assert(

@@ -147,7 +147,7 @@ test('claims verify exits 6 if the service refuses to verify a pending claim, an
   }
 })
 
-test('claims verify of a verified claim queries no DNS and requests no verification', async () => {
+test('claims verify of a verified claim sends no DNS query and requests no verification', async () => {
   const world = createWorld({ respond: () => claimOf({ status: 'verified' }), txt: () => [] })
   const { code, stderr } = await world.run('claims', 'verify', 'd1')
   expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('accepted') })

@@ -122,7 +122,7 @@ test.each([
   'me@www.example.com',
   '*.www.example.com',
   '.www..example.com',
-])('the name %s is refused, and the fix is www.example.com', (input) => {
+])('the name %s is refused, and the fix suggests www.example.com', (input) => {
   expect(parseDomainName(input)).toMatchObject({ ok: false, fix: 'use the name alone: www.example.com' })
 })
 

@@ -2,13 +2,13 @@ import { expect, test } from 'vitest'
 import { isRegistry, registrableDomainOf } from '../../../src/dns/wire/registry.ts'
 
 test.each(['.', 'com', 'test', 'co.uk', 'com.au', 'pvt.k12.ma.us', 'xn--55qx5d.cn'])(
-  'the zone %s is a registry',
+  'isRegistry returns true for the zone %s',
   (zone) => expect(isRegistry(zone)).toBe(true),
 )
 
 // A domain below a registry, and domains of companies that look like registries or offer subdomains to anyone.
 test.each(['id.me', 'web.de', 'go.io', 'example.co.uk', 'uk.com', 'github.io'])(
-  'the zone %s is not a registry',
+  'isRegistry returns false for the zone %s',
   (zone) => expect(isRegistry(zone)).toBe(false),
 )
 
