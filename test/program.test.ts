@@ -217,7 +217,7 @@ describe.runIf(needs('posix', 'python3'))('a terminal that hangs up', () => {
   it.each([
     ['login at a prompt', ['login'], 'service:'],
     ['sandbox while it serves requests', ['sandbox', '--port', '0'], 'http://'],
-  ])('a terminal that hangs up ends mailclaim %s', (_what, words, shown) => {
+  ])('mailclaim %s ends when its terminal hangs up', (_what, words, shown) => {
     // The Python script plays the terminal: it closes the terminal once the text is shown, and prints mailclaim's exit code.
     const script = `
       import os, pty, sys

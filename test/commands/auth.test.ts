@@ -337,7 +337,7 @@ it.each([
   ['auth', 'status'],
   ['auth', 'refresh'],
   ['grants', 'list'],
-])('Ctrl-C while mailclaim %s %s waits for the keychain ends it with exit 130', async (...words) => {
+])('Ctrl-C ends mailclaim %s %s with exit 130 while it waits for the keychain', async (...words) => {
   const stop = new AbortController()
   const keychain = createFakeKeychain()
   const world = await signedIn({ keychain }, 'keychain')

@@ -190,7 +190,7 @@ test('claim waits for the end of a block only with --through-blocked', async () 
 test.each([
   [0, 0],
   [1, 7],
-])('if the --publish command exits %i, claim exits %i', async (ends, exit) => {
+])('if the --publish command exits with code %i, claim exits with code %i', async (ends, exit) => {
   let values: string[] = []
   const world = claiming(undefined, {
     txt: () => values,

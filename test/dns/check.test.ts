@@ -192,7 +192,7 @@ describe('the servers of the zone', () => {
     ],
     ['app.example.com', [], { findings: [{ code: 'missing' }] }],
   ])(
-    'a check of %s with the records %j accepts responses without the AA bit',
+    'a check of the name %s in a zone with the records %j accepts responses without the AA bit',
     async (name, records, expected) => {
       const world = fakeInternet([COM, zone(records)])
       const { report } = await timedCheck(

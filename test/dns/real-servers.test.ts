@@ -24,7 +24,7 @@ describe.runIf(needs('knotd', 'unbound'))('against Knot and Unbound', () => {
     ['a name below a DNAME', 'app.old.dname.test'],
     ['a zone that another zone below test delegates', 'team.outer.test'],
     ['a TXT set that needs TCP', 'large.test'],
-  ])('%s on Knot and Unbound has the verdict `ready`', async (_title, name) => {
+  ])('a check of %s on Knot and Unbound has the verdict `ready`', async (_title, name) => {
     const report = await network.check(name, EXPECTED)
     expect(report).toMatchObject({ verdict: 'ready', ready: true, retry_after_seconds: null, findings: [] })
     expect(report.resolvers).toMatchObject([{ outcome: 'match' }])

@@ -277,7 +277,7 @@ test.each([
   expect(findings).toMatchObject([{ code: 'cname_at_name', fix: expect.stringContaining(fix) }])
 })
 
-test('a message lists at most two name servers, and omits the address of a server with several addresses in the list', () => {
+test('the message of a finding lists at most two name servers, and omits the address of a server with several addresses in the list', () => {
   const [v4, v6] = [{ address: '192.0.2.7' }, { address: '2001:db8::7' }]
   const hosts = ['ns1.example.com', 'ns2.example.com', 'ns3.example.com', 'ns4.example.com']
   const [one, ...others] = hosts.map((host) => ({ ...MATCH, host }))

@@ -41,7 +41,7 @@ function fates(...all: readonly Fate[]) {
 }
 
 describe('a session that machines share', () => {
-  test('after one machine has renewed, another reads the access token from etcd once, and then uses its cached copy', async () => {
+  test('after one machine has renewed the shared session, another reads the access token from etcd once, and then uses its cached copy', async () => {
     const { a, b, etcd, service, renew } = await pair()
     const token = await renew(a)
     expect(await renew(b, { always: false })).toEqual(token)
@@ -348,7 +348,7 @@ describe('a session that machines share', () => {
     expect(service.reuse).toBe(0)
   })
 
-  test('tokens that etcd did not confirm are dropped after a login or logout on another machine', async () => {
+  test('the next renewal discards new tokens that etcd did not confirm if another machine has logged in or out since', async () => {
     for (const end of ['login', 'logout'] as const) {
       const { a, b, etcd, signIn, renew, service } = await pair()
       etcd.fate = fates('pass', 'lost')

@@ -110,7 +110,7 @@ describe('a pasted redirect', () => {
     )
   })
 
-  it('a pasted redirect that is cut off is accepted only with its complete code (not tested: a single line cut off within the code, which looks complete)', () => {
+  it('a pasted redirect that is cut off, but not a single line cut off within the code, is accepted only with its complete code', () => {
     fc.assert(
       fc.property(
         address,

@@ -430,7 +430,7 @@ describe('a refresh', () => {
       expect((outcome as { why: string }).why).not.toContain('new-')
     })
 
-    it('a 401 response with the error `invalid_client` leaves the refresh token unused even if the connection then breaks', async () => {
+    it('a refresh has the outcome `unused` after a 401 response with the error `invalid_client`, even if the connection then breaks', async () => {
       const refusal = cutAfter('{"error":"invalid_client"}', 401)
       expect((await refreshOnce(() => refusal)).outcome).toMatchObject({ kind: 'unused', isTransient: false })
     })

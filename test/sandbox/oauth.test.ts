@@ -75,7 +75,7 @@ describe('codes and tokens', () => {
   test.each([
     { days: 59.99, status: 200 },
     { days: 60, status: 400 },
-  ])('a refresh with a $days days old token responds $status', async ({ days, status }) => {
+  ])('a refresh with a refresh token $days days old responds $status', async ({ days, status }) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const fields = await refresh(sandbox)
     await advance(sandbox, 59 * DAY)
@@ -234,7 +234,7 @@ describe('the authorization endpoint', () => {
     'http://127.0.0.1:65535/callback',
     'http://[::1]:8080/callback',
     'http://localhost:3000/callback',
-  ])('the redirect URI %s is accepted, and the response has iss (RFC 9207)', async (redirectUri) => {
+  ])('the redirect URI %s is accepted; the authorization response has `iss`', async (redirectUri) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const target = await authorize(sandbox, { redirect_uri: redirectUri })
     expect(target?.href.startsWith(`${redirectUri}?code=`)).toBe(true)

@@ -51,7 +51,7 @@ async function take(...given: Parameters<typeof following>) {
 }
 
 describe('following', () => {
-  it('the first `steady` delays of a watch are equal, and later delays grow by half up to the maximum', async () => {
+  it('the first delays of a watch, as many as `steady`, are equal, and later delays grow by half up to the maximum', async () => {
     const { slept } = await take([...Array(10).fill('on'), 'end'])
     expect(slept).toEqual([2000, 3000, 4500, 6750, 10125, 15187.5, 22781.25, 30000, 30000, 30000])
     expect((await take([...Array(4).fill('on'), 'end'], { steady: 3 })).slept).toEqual([

@@ -99,7 +99,7 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
     }
   })
 
-  it('after a power loss at any step of any command, no stored token is lost, and no renewal reuses a token', async () => {
+  it('after a power loss at any step of any command, no stored token is lost, and no renewal reuses a refresh token', async () => {
     const visited = createVisited()
     const start = newStory(store)
     for (const command of COMMANDS) {
@@ -150,7 +150,7 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
 })
 
 describe('a keychain', () => {
-  it('a renewal with a keychain restored from a backup does not send the used token', async () => {
+  it('a renewal with a keychain restored from a backup fails with `refresh_token_lost`, and does not send the used refresh token', async () => {
     const machine = new Machine(base, 'keychain')
     const older = machine.item
     expect((await machine.run('renew')).end).toBe('ok')

@@ -307,7 +307,7 @@ describe('the access token', () => {
     expect(tokens).toEqual(['refresh-1', 'refresh-2'])
   })
 
-  it('an access token of 17,000 bytes, too long for the reserved space, is returned but not stored', async () => {
+  it('an access token of 17,000 bytes, too long for the space reserved in the session file, is returned but not stored', async () => {
     const world = await signedIn([() => jsonResponse(200, { ...TOKENS, access_token: 'x'.repeat(17_000) })])
     expect((await getCredential(world.io)).value).toHaveLength(17_000)
     expect(sessionIn(world.files)).toMatchObject({ generation: 2, refreshToken: 'refresh-2' })

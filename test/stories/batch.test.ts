@@ -102,7 +102,7 @@ test('Ctrl-C ends mailclaim claims check --from - while it waits for more input'
   expect(performance.now() - at).toBeLessThan(1500)
 })
 
-test('mailclaim claims check --jobs 60 finds for each of 60 domains that DNS lacks the record, with a limit of 256 open files', async () => {
+test('mailclaim claims check --jobs 60 reports the missing record of each of 60 domains, with a limit of 256 open files', async () => {
   const world = keyed()
   install(world)
   const domains = world.domains(60)

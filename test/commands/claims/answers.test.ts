@@ -21,7 +21,7 @@ const ASKING = [
 ]
 
 describe.each(Object.entries(OTHERS))('a response about %s', (_what, other) => {
-  test.each(ASKING)('mailclaim %s refuses a response whose name or id is not the known one', async (line) => {
+  test.each(ASKING)('mailclaim %s refuses a response with an unexpected name or id', async (line) => {
     let isKnown = false
     const world = createWorld({ respond: () => (isKnown ? claimOf(other) : claimOf()) })
     const knows = !line.includes('create') && line !== 'claims get d1'
