@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { finished } from 'node:stream/promises'
 import { CliError } from '../errors.ts'
 import { html } from '../terminal/html.ts'
-import type { RedirectTarget } from './redirect.ts'
+import type { RedirectionEndpoint } from './redirect.ts'
 
 /** Page that the callback server sends to a browser. Title and text may quote untrusted input; rendering escapes both. */
 export interface CallbackPage {
@@ -15,7 +15,7 @@ export interface CallbackPage {
 }
 
 interface CallbackServerOptions {
-  readonly target: RedirectTarget
+  readonly target: RedirectionEndpoint
   readonly state: string
   /**
    * Called with the parameters of each redirect that has the right state, until one is accepted. The browser that brought the

@@ -7,13 +7,13 @@ import { type AuthorizationResponse, buildAuthorizationUrl, validateRedirect } f
 import { type CallbackPage, SIGNED_IN_PAGE, startCallbackServer, toFailurePage } from './callback-server.ts'
 import { discoverAuthorizationServer } from './discovery.ts'
 import { parsePastedRedirect, readPastes } from './paste.ts'
-import type { RedirectTarget } from './redirect.ts'
+import type { RedirectionEndpoint } from './redirect.ts'
 import type { CodeExchangeRequest } from './token-endpoint.ts'
 
 export interface LoginOptions {
   readonly scopes: readonly string[]
   readonly resource: string | undefined
-  readonly target: RedirectTarget
+  readonly target: RedirectionEndpoint
   readonly openBrowser: boolean
   /** Whether to read pasted redirects from standard input. */
   readonly readInput: boolean

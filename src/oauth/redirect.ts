@@ -1,8 +1,8 @@
 import { usageError } from '../errors.ts'
 import { isLoopback } from '../settings/addresses.ts'
 
-/** IP addresses, port (0: any free port) and path at which the callback server listens for the redirect. */
-export interface RedirectTarget {
+/** The client's redirection endpoint (RFC 6749 section 3.1.2): where the callback server listens; port 0 is any free port. */
+export interface RedirectionEndpoint {
   /** `--redirect-uri` exactly as given; undefined for `http://127.0.0.1:{port}/callback` with any free port. */
   readonly uri: string | undefined
   readonly hosts: readonly string[]
@@ -16,7 +16,7 @@ export interface RedirectTarget {
  * @param uri `--redirect-uri`, for clients that are registered with a fixed port and path; undefined for the default
  * @throws CliError `usage`, exit 2, unless `uri` is an http URL of this machine with a port, and without user info and fragment
  */
-export function parseRedirectUri(uri: string | undefined): RedirectTarget {
+export function parseRedirectUri(uri: string | undefined): RedirectionEndpoint {
   if (uri === undefined) return { uri, hosts: ['127.0.0.1'], port: 0, path: '/callback' }
   // Read the port from the text, because the URL class drops an explicit port 80.
   const { host = '', port = '' } =

@@ -262,7 +262,7 @@ describe('login', () => {
     const terminal = { columns: 80 }
 
     it.each(['no_keychain', 'no_module'])(
-      'login without a keychain (%s) offers on a terminal to keep the session in a file, and the default answer is no',
+      'login with the keychain error `%s` offers on a terminal to keep the session in a file, and the default answer is no',
       async (trouble) => {
         const { context, questions } = await without(trouble, { terminal }, true)
         await (await signIn(context, {})).ended

@@ -79,7 +79,7 @@ test.each(['EPERM', 'ENETUNREACH', 'EMFILE'])(
 )
 
 test.each(['udp', 'tcp'] as const)(
-  'a DNS query over %s without a response fails at its timeout, even after garbage collection, and when aborted',
+  'a DNS query over %s without a response fails at its timeout, even after garbage collection, and when its signal aborts',
   async (transport) => {
     setFlagsFromString('--expose-gc')
     const collect = runInNewContext('gc') as () => void
