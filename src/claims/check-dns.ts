@@ -8,7 +8,7 @@ import { dnsSettings } from '../settings/settings.ts'
 import { mailclaimCommand } from '../shell-quote.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
-import { createRenderContext, isHumanView } from '../terminal/output.ts'
+import { createRenderContext, hasOwnLayout } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { describeLedgerPlace } from './ledger.ts'
 import { domainArg, formatDomain, judgeClaim } from './lifecycle.ts'
@@ -135,7 +135,7 @@ async function checkRecord(
 
 /** Whether the format prints the findings for the user, so that the error needn't repeat them. */
 const printsFindings = ({ settings }: Io): boolean =>
-  isHumanView(settings) || ['markdown', 'html'].includes(settings.format)
+  hasOwnLayout(settings) || ['markdown', 'html'].includes(settings.format)
 
 /** Notice for a check for which neither the user nor a known claim gave a value: it ends with exit 0 whatever DNS has. */
 const NO_VALUE_NOTICE =
@@ -206,7 +206,7 @@ export async function printReport(
         : (await import('../dns/html.ts')).renderHtmlReport
     return stdout.write(render(report, made))
   }
-  if (!isHumanView(settings)) return io.write(toReportJson(report), columns)
+  if (!hasOwnLayout(settings)) return io.write(toReportJson(report), columns)
   if (report.remark !== undefined) return stdout.write(`${sanitizeLine(report.remark)}\n`)
   const { renderTerminalReport } = await import('../dns/terminal.ts')
   await stdout.write(renderTerminalReport(report, await createRenderContext(io)))

@@ -10,7 +10,7 @@ import { findClaimsByName } from './ledger.ts'
 import { judgeClaim } from './lifecycle.ts'
 import { parseDomain, requestClaim } from './load.ts'
 import { describeIgnoredOptions, startClaim } from './workflow.ts'
-import { printClaimEvent, writeClaim } from './write.ts'
+import { printClaim, printClaimEvent } from './write.ts'
 
 /**
  * Creates the request for a domain from the command's options.
@@ -25,7 +25,7 @@ export async function createAndPrintClaim(domain: string, requestFor: RequestFor
   const { name } = request
   const events = startClaim(request, { client: openClient(io), io })
   const claim = await showEvents(events, (event) => printClaimEvent(event, io))
-  await writeClaim(claim, io)
+  await printClaim(claim, io)
   if (io.settings.quiet) return
   if (judgeClaim(claim, io.clock.now()).needsRecord)
     await io.hint(`add the TXT record, then run: mailclaim claim ${name}`)

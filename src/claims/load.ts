@@ -21,7 +21,7 @@ import {
   toAsciiName,
 } from './ledger.ts'
 import { domainArg, formatDomain, judgeClaim } from './lifecycle.ts'
-import { parseRecord } from './record.ts'
+import { extractRecord } from './record.ts'
 
 /** A claim to work on, by its `domain_id`; with its domain and its ledger entry if they are known. */
 export interface ClaimTarget {
@@ -177,7 +177,7 @@ export async function refreshClaim(
  * a claim that another machine has created.
  *
  * @returns the claim, and whether it is new; false if the service responded with an existing claim (200)
- * @throws CliError as `createClaim` and `parseRecord`; `unexpected_answer`, exit 7, for a claim of another domain
+ * @throws CliError as `createClaim` and `extractRecord`; `unexpected_answer`, exit 7, for a claim of another domain
  */
 export async function requestClaim(request: ClaimRequest, { client, io }: ServiceAccess) {
   try {
@@ -185,7 +185,7 @@ export async function requestClaim(request: ClaimRequest, { client, io }: Servic
     const name = toAsciiName(request.name)
     const claim = await acceptResponse(answer, { name }, io)
     // Refuse an invalid record now: otherwise the JSON output could have a record outside of the domain, which a script would add.
-    if (judgeClaim(claim, io.clock.now()).needsRecord) parseRecord(claim, name)
+    if (judgeClaim(claim, io.clock.now()).needsRecord) extractRecord(claim, name)
     return { claim, created }
   } catch (error) {
     if (!(error instanceof CliError) || error.status !== 409) throw error

@@ -52,7 +52,7 @@ const RECORD_NAME = /^[\p{L}\p{Nd}_][\p{L}\p{M}\p{Nd}_-]*(\.[\p{L}\p{Nd}_][\p{L}
  * @throws CliError exit 7: `record_missing` if the claim has no TXT record with a value; `unexpected_answer` if the record's name
  *   isn't valid in DNS, isn't within the domain, or has a reserved label, or if the value isn't `prefix=token`
  */
-export function parseRecord(claim: DomainClaim, domain = toAsciiName(claim.name ?? '')): TxtRecord {
+export function extractRecord(claim: DomainClaim, domain = toAsciiName(claim.name ?? '')): TxtRecord {
   const { record } = claim
   const name = record?.name || claim.name
   if (!record?.value || !name || (record.type ?? 'TXT').toUpperCase() !== 'TXT') {
@@ -83,9 +83,9 @@ export function parseRecord(claim: DomainClaim, domain = toAsciiName(claim.name 
   return { name: name.replace(/\.$/, '').toLowerCase(), value: record.value, ttl }
 }
 
-/** Returns the name and value that a DNS check of the claim expects. @throws CliError as `parseRecord` */
+/** Returns the name and value that a DNS check of the claim expects. @throws CliError as `extractRecord` */
 export function toExpectedRecord(claim: DomainClaim, domain?: string): ExpectedRecord {
-  const { name, value: expected } = parseRecord(claim, domain)
+  const { name, value: expected } = extractRecord(claim, domain)
   return { name, expected }
 }
 

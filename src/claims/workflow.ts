@@ -20,7 +20,7 @@ import {
   unknownClaimError,
 } from './load.ts'
 import type { PublishFunction } from './publish.ts'
-import { parseRecord, toExpectedRecord } from './record.ts'
+import { extractRecord, toExpectedRecord } from './record.ts'
 import { type CheckOptions, checkDnsOnce, isWorthVerifying, toTimeoutError, watchDns } from './watch-dns.ts'
 
 /** An event of the work on a claim. `CLAIM_EVENT_MEANINGS` describes each kind. */
@@ -98,7 +98,7 @@ const MAX_VALUE_LENGTH = 255
  * newer one, which may belong to another team.
  *
  * @throws CliError `claim_unknown`, exit 5, with `resumeOnly` and no claim in the ledger; `unexpected_answer`, exit 7, for a new
- *   claim without a `domain_id`; the errors of requests; as `parseRecord`
+ *   claim without a `domain_id`; the errors of requests; as `extractRecord`
  */
 export async function* runClaim(request: ClaimRequest, setup: Omit<ClaimTask, 'target'>): ClaimEvents {
   const { options, io } = setup
@@ -106,7 +106,7 @@ export async function* runClaim(request: ClaimRequest, setup: Omit<ClaimTask, 't
   const name = toAsciiName(request.name)
   const task = { ...setup, target: { domainId: claim.domain_id ?? '', name, entry: undefined } }
   if (!judgeClaim(claim, io.clock.now()).isOpen) return yield* followClaim(task, claim)
-  const record = parseRecord(claim, name)
+  const record = extractRecord(claim, name)
   yield { event: 'record', claim, text: `TXT  ${record.name}  ${record.value}` }
   if (!needsRecord(claim, io)) return yield* followClaim(task, claim)
   if (options.publish !== undefined) {

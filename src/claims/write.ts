@@ -6,7 +6,7 @@ import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 import { CLAIM_COLUMNS } from './columns.ts'
 import { formatDomain, judgeClaim } from './lifecycle.ts'
-import { parseRecord, type TxtRecord } from './record.ts'
+import { extractRecord, type TxtRecord } from './record.ts'
 import { findRecordLocation, formatHost } from './record-location.ts'
 import type { ClaimEvent, ClaimEvents } from './workflow.ts'
 
@@ -14,13 +14,13 @@ import type { ClaimEvent, ClaimEvents } from './workflow.ts'
  * Writes a claim to stdout. In a table without `--fields`, leaves out the record of a claim that isn't open and, with a warning, an
  * invalid record; adds the host to enter at the DNS provider, for which the zone is looked up in DNS.
  */
-export async function writeClaim(claim: DomainClaim, io: Io): Promise<void> {
+export async function printClaim(claim: DomainClaim, io: Io): Promise<void> {
   const { format, fields } = io.settings
   if (format !== 'table' || fields !== undefined) return io.write(claim, CLAIM_COLUMNS)
   const { isOpen } = judgeClaim(claim, io.clock.now())
   let record: TxtRecord | undefined
   try {
-    if (isOpen && claim.record?.value) record = parseRecord(claim)
+    if (isOpen && claim.record?.value) record = extractRecord(claim)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
     await io.warn(`the claim's record isn't shown: ${error.message}`)
@@ -65,7 +65,7 @@ export async function presentClaimEvents(
     isEvents ? writeEvent(event, io) : show(event),
   ).finally(() => io.progress.end())
   const isShown = showsClaim && error !== undefined && format === 'table'
-  if (!isEvents && !isShown) await writeClaim(claim, io)
+  if (!isEvents && !isShown) await printClaim(claim, io)
   if (error !== undefined) throw error
   const isCompleted = (one: DomainClaim) => judgeClaim(one, io.clock.now()).phase === 'completed'
   if (isCompleted(claim) && !(before && isCompleted(before))) await writeNextSteps(claim, io)

@@ -6,7 +6,7 @@ import { type Completion, longFlag, type OptionDefinition } from '../settings/op
 import { DEFAULT_PROFILE } from '../settings/profiles.ts'
 import { type GivenOptions, resolveSettings } from '../settings/settings.ts'
 import { SETTING_KEYS, SETTINGS, type SettingDefinition, settingName } from '../settings/table.ts'
-import { type CommandLine, listSubcommands, loadCommand, readOption, splitArgv, takesValue } from './line.ts'
+import { type CommandLine, loadCommand, readOption, splitArgv, subcommandsOf, takesValue } from './line.ts'
 
 /** Completion candidates with their descriptions; `'files'` if the shell should complete file names itself. */
 type Candidates = readonly (readonly [value: string, description: string])[] | 'files'
@@ -62,7 +62,7 @@ async function findCandidates(words: readonly string[], context: Context): Promi
 }
 
 function listCommands({ node, isHelp }: CommandLine): Candidates {
-  const level = Object.entries(listSubcommands(node) ?? {})
+  const level = Object.entries(subcommandsOf(node) ?? {})
   const help = node === undefined && !isHelp ? [['help', 'show the help of a command'] as const] : []
   return [...level.map(([word, { summary }]) => [word, summary] as const), ...help]
 }

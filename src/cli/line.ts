@@ -37,7 +37,7 @@ export function splitArgv(argv: readonly string[]): CommandLine {
   let isHelp = false
   for (let at = 0; at < argv.length; at++) {
     const word = argv[at] ?? ''
-    const level = listSubcommands(node)
+    const level = subcommandsOf(node)
     if (word === '--' || level === undefined) {
       rest.push(...argv.slice(at))
       break
@@ -71,7 +71,7 @@ export async function loadCommand({
 }
 
 /** Returns the subcommands of a group, or the whole command tree if the node is undefined; undefined for a command. */
-export function listSubcommands(node: CommandNode | undefined): CommandTree | undefined {
+export function subcommandsOf(node: CommandNode | undefined): CommandTree | undefined {
   if (node === undefined) return tree
   return isCommandGroup(node) ? node.commands : undefined
 }

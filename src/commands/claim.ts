@@ -86,7 +86,7 @@ export const command = defineCommand({
       await presentClaimEvents(events, createChecklist(publish !== undefined, io), newest?.claim, io)
       return
     }
-    const [{ resultIfCompleted, drainClaimEvents, processDomains }, { judgeClaim }, { parseRecord }] =
+    const [{ resultIfCompleted, drainClaimEvents, processDomains }, { judgeClaim }, { extractRecord }] =
       await Promise.all([
         import('../claims/batch.ts'),
         import('../claims/lifecycle.ts'),
@@ -114,7 +114,7 @@ export const command = defineCommand({
           return drainClaimEvents(events, run, async ({ event, claim }) => {
             if (isSaid || event !== 'waiting' || !judgeClaim(claim, io.clock.now()).needsRecord) return
             isSaid = true
-            const { name, value } = parseRecord(claim, domain)
+            const { name, value } = extractRecord(claim, domain)
             await run.say(`add to DNS: ${name} TXT ${value}`)
           })
         },

@@ -1,12 +1,12 @@
 import { CliError, usageError } from '../errors.ts'
 import { maskUrlSecrets, maskUserInfo } from '../settings/addresses.ts'
 import {
+  formatSetting,
   parseSettingKey,
   SETTING_KEYS,
   SETTINGS,
   type SettingDefinition,
   settingName,
-  settingText,
 } from '../settings/table.ts'
 import type { Column } from '../terminal/columns.ts'
 import { type ArgumentDefinition, defineCommand, SINGLE_VALUE_OUTPUT } from './definition.ts'
@@ -103,7 +103,7 @@ export const setCommand = defineCommand({
       throw usageError(`${name}: the value is empty`, `to remove it: mailclaim config unset ${name}`)
     let value: string
     try {
-      value = settingText(setting.parse(text, name))
+      value = formatSetting(setting.parse(text, name))
     } catch (error) {
       // `parse` throws exit 3 (not configured) for an invalid base URL. Here the user typed the value, so make it a usage error,
       // exit 2.

@@ -2,7 +2,7 @@ import type { CheckStatus, NamedCheckResult } from '../doctor/check-result.ts'
 import type { Palette } from '../terminal/color.ts'
 import { plainColumns } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
-import { createRenderContext, isHumanView } from '../terminal/output.ts'
+import { createRenderContext, hasOwnLayout } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { defineCommand } from './definition.ts'
 import { printLocalList } from './lists.ts'
@@ -25,7 +25,7 @@ export const command = defineCommand({
       import('../doctor/check-result.ts'),
     ])
     const results = await examineSetup(io)
-    const areRemediesShown = isHumanView(io.settings)
+    const areRemediesShown = hasOwnLayout(io.settings)
     if (areRemediesShown) await writeResults(results, io)
     else {
       const items = results.map(({ exit: _exit, ...result }) => result)

@@ -20,13 +20,13 @@ import {
   type UnparsedSettings,
 } from '../settings/settings.ts'
 import {
+  formatSetting,
   type ProfileConfig,
   SETTING_KEYS,
   SETTINGS,
   STORE_DESCRIPTIONS,
   type StoreKind,
   settingName,
-  settingText,
 } from '../settings/table.ts'
 import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
@@ -285,7 +285,7 @@ async function saveSettings(store: StoreKind, io: Io): Promise<void> {
     (key) => /^(base_url|client_id|issuer)$/.test(key) || (store === 'etcd' && /^store_/.test(key)),
   )
   const usedSettings: ProfileConfig = {}
-  for (const key of keys) if (chosen[key]) usedSettings[key] = settingText(parseSetting(key, settings))
+  for (const key of keys) if (chosen[key]) usedSettings[key] = formatSetting(parseSetting(key, settings))
   if (store !== (profileConfig.store ?? SETTINGS.store.default)) usedSettings.store = store
   const updateProfile = (profile: ProfileConfig | undefined): ProfileConfig => ({
     ...copyWithSetting(profile, 'base_url', usedSettings.base_url),

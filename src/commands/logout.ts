@@ -2,7 +2,7 @@ import type { SignOutResult } from '../session/sign-in.ts'
 import { addProfileFlag } from '../settings/profiles.ts'
 import { plainColumns } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
-import { isHumanView } from '../terminal/output.ts'
+import { hasOwnLayout } from '../terminal/output.ts'
 import { defineCommand } from './definition.ts'
 import { printLocalList } from './lists.ts'
 
@@ -26,7 +26,7 @@ export const command = defineCommand({
     // Reject an unknown profile only after removing its secret: a keychain item may remain although the profile's files are gone.
     if (!options.all && source !== 'default' && forgotten.every(hadNoSession))
       requireKnownProfile(current, io, io.settings)
-    if (!isHumanView(io.settings)) {
+    if (!hasOwnLayout(io.settings)) {
       const items = forgotten.map(({ profile, wasSignedIn }) => ({ profile, was_signed_in: wasSignedIn }))
       await printLocalList([items], COLUMNS, 'No profile is signed in.', io)
     }

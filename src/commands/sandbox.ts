@@ -3,7 +3,7 @@ import { CliError } from '../errors.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import { MAX_PORT, parseInteger } from '../settings/parse-value.ts'
 import { plainColumns } from '../terminal/columns.ts'
-import { isHumanView } from '../terminal/output.ts'
+import { hasOwnLayout } from '../terminal/output.ts'
 import { defineCommand } from './definition.ts'
 
 const COLUMNS = plainColumns('base_url', 'dns', 'client_id', 'api_key')
@@ -47,7 +47,7 @@ export const command = defineCommand({
     const { baseUrl, dns, clientId, apiKey } = sandbox
     const ready = { base_url: baseUrl, dns, client_id: clientId, api_key: apiKey }
     try {
-      if (isHumanView(io.settings)) await io.stdout.write(readyText(sandbox, io.platform))
+      if (hasOwnLayout(io.settings)) await io.stdout.write(readyText(sandbox, io.platform))
       else await io.write(ready, COLUMNS)
       await waitForEnd(io, options.exitWithStdin === true)
     } finally {

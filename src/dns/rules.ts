@@ -15,7 +15,7 @@ import { type FaultWithValues, findFormatFault, findMainValueFault, looksLikeVer
 import { formatResolver, hasIpv6Address } from './wire/address.ts'
 import { toRelativeName } from './wire/name.ts'
 import { findPublicSuffix, isRegistry, registrableDomainOf } from './wire/registry.ts'
-import { decodeValues, deduplicateValues, hasTxtValue } from './wire/txt-answer.ts'
+import { decodeTxtValues, deduplicateValues, hasTxtValue } from './wire/txt-answer.ts'
 import {
   type Evidence,
   FINDING_TEXTS,
@@ -61,10 +61,10 @@ export function diagnose(observations: Observations): CheckReport {
     zone: location.kind === 'found' ? location.zone : null,
     nameservers: servers.map(({ host, address, outcome, authoritative, values, ttl, soa, ms }) => ({
       ...{ host, address, outcome, authoritative },
-      ...{ values: decodeValues(values), ttl, serial: soa?.serial ?? null, ms },
+      ...{ values: decodeTxtValues(values), ttl, serial: soa?.serial ?? null, ms },
     })),
     resolvers: resolvers.map(({ resolver, outcome, values, ttl, ms }) => ({
-      ...{ address: formatResolver(resolver), outcome, values: decodeValues(values), ttl, ms },
+      ...{ address: formatResolver(resolver), outcome, values: decodeTxtValues(values), ttl, ms },
     })),
     findings: found,
     path: location.path,
@@ -140,7 +140,7 @@ function diagnoseResolvers(observations: Observations, unseen: Finding): Finding
   const values = valuesOf(answers)
   const best = expected === null ? undefined : findMainValueFault(expected, values, observations.mayBeCut)
   if (best === undefined)
-    return [createFinding(unseen.code, { ...unseen.evidence, values: decodeValues(values), ...facts })]
+    return [createFinding(unseen.code, { ...unseen.evidence, values: decodeTxtValues(values), ...facts })]
   const zone = location.kind === 'found' ? location.zone : null
   return [createValueFinding({ ...observations, zone }, best, facts), unseen]
 }
@@ -187,7 +187,7 @@ function findCauses(state: ZoneState): Finding[] {
   const otherNames = isFault ? undefined : (findCname(state) ?? findMisplaced(state) ?? findWildcard(state))
   if (otherNames !== undefined) return otherNames
   if (best !== undefined) return [createValueFinding(state, best)]
-  const values = decodeValues(valuesOf(withoutRecord))
+  const values = decodeTxtValues(valuesOf(withoutRecord))
   const owner = values.map((value) => /^heritage=([\w.-]+)/.exec(value)?.[1]).find(Boolean) ?? null
   return findUnregistered(state) ?? [createFinding('missing', { ...recordFacts(state), values, owner })]
 }
@@ -252,7 +252,7 @@ function findMisplaced(state: ZoneState): Finding[] | undefined {
 function explainMisplaced(state: ZoneState, { name, kind, values }: CandidateName): Finding[] {
   const isRight = hasTxtValue(values, state.expected)
   const fault = isRight ? undefined : findMainValueFault(state.expected ?? '', values, state.mayBeCut)
-  const there = isRight ? [state.expected] : (fault?.seen ?? decodeValues(values))
+  const there = isRight ? [state.expected] : (fault?.seen ?? decodeTxtValues(values))
   const code = kind === 'doubled' ? 'doubled_name' : 'other_name'
   const value = fault === undefined || fault.fault === 'given_value_cut' ? null : state.expected
   return [
@@ -265,7 +265,7 @@ function explainMisplaced(state: ZoneState, { name, kind, values }: CandidateNam
 function findWildcard(state: ZoneState): Finding[] | undefined {
   const wildcard = state.otherNames?.wildcard
   if (!wildcard) return undefined
-  const values = wildcard.length === 0 ? null : decodeValues(wildcard)
+  const values = wildcard.length === 0 ? null : decodeTxtValues(wildcard)
   return [createFinding('wildcard_answer', { ...recordFacts(state), values })]
 }
 
@@ -280,13 +280,13 @@ function createValueFinding(state: WithZone, { fault, seen: values }: FaultWithV
  * CNAME target. All findings are warnings.
  */
 function findSuspicions(state: ZoneState): Finding[] {
-  const values = decodeValues(valuesOf(state.servers))
+  const values = decodeTxtValues(valuesOf(state.servers))
   const prefixes = values.map(prefixOf)
   const places = (state.otherNames?.candidates ?? []).filter(
     ({ kind, values: there }) =>
       kind !== 'used' &&
       // A value with the same prefix as one at the checked name counts as no mistake: services can verify several names.
-      decodeValues(there).some((one) => looksLikeVerification(one) && !prefixes.includes(prefixOf(one))),
+      decodeTxtValues(there).some((one) => looksLikeVerification(one) && !prefixes.includes(prefixOf(one))),
   )
   const found = [
     ...values.flatMap((value): Finding[] => {

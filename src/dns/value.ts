@@ -1,5 +1,5 @@
 import { escapeCodePoint, sanitizeLine } from '../terminal/sanitize.ts'
-import { decodeValue, decodeValues, type TxtValue } from './wire/txt-answer.ts'
+import { decodeTxtValues, decodeValue, type TxtValue } from './wire/txt-answer.ts'
 
 /** Faults of a TXT value, the most specific first: if several values are wrong, the first fault in this order is reported. */
 const FAULTS = [
@@ -69,7 +69,7 @@ export function findMainValueFault(
     const fault = findFault(expected, value, mayBeCut)
     return fault === undefined ? [] : [{ fault, seen: [formatValue(expected, value)] }]
   })
-  const parts = findSplitRecords(expected, decodeValues(read))
+  const parts = findSplitRecords(expected, decodeTxtValues(read))
   if (parts !== undefined) found.push({ fault: 'split_records', seen: parts })
   const rank = ({ fault }: FaultWithValues) => FAULTS.indexOf(fault)
   return found.toSorted((a, b) => rank(a) - rank(b))[0]

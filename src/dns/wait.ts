@@ -2,7 +2,7 @@ import { backoffMs, createDeadline, type Deadline } from '../timeout.ts'
 import { type CheckRequest, checkDns } from './check.ts'
 import type { CheckReport } from './report.ts'
 import { type DnsEffects, getAnswer } from './wire/ask.ts'
-import { decodeValues, readTxtAnswer } from './wire/txt-answer.ts'
+import { decodeTxtValues, readTxtAnswer } from './wire/txt-answer.ts'
 
 /** Milliseconds between two checks without a change in DNS: doubled from `first` up to `max`, without random variation. */
 const DELAYS = { first: 5000, max: 30_000, jitter: 0 } as const
@@ -77,6 +77,6 @@ async function hasChanged({ name, nameservers }: CheckReport, request: WaitReque
   if (lacking === undefined || lacking.address === null) return false
   const server = { address: lacking.address, port: request.authoritativePort }
   const message = await getAnswer(server, { name, type: 'TXT' }, { deadline: request.deadline, effects })
-  const seen = message && decodeValues(readTxtAnswer(message, name).values).toSorted()
+  const seen = message && decodeTxtValues(readTxtAnswer(message, name).values).toSorted()
   return seen !== undefined && JSON.stringify(seen) !== JSON.stringify(lacking.values.toSorted())
 }

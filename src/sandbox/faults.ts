@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Context, MiddlewareHandler } from 'hono'
-import { CONTROL_PREFIX, type HttpApp, type NodeEnv, readBody, readObject, validationError } from './http.ts'
+import { CONTROL_PREFIX, type HonoEnv, type HttpApp, readBody, readObject, validationError } from './http.ts'
 
 const FAULT_KINDS = [
   /** Responds with the fault's `status`, `headers` and `body`; the request isn't processed unless `after` is set. */
@@ -58,7 +58,7 @@ export function addFaultInjection(app: HttpApp): void {
  */
 async function applyFault(
   fault: Fault,
-  c: Context<NodeEnv>,
+  c: Context<HonoEnv>,
   next: Parameters<MiddlewareHandler>[1],
 ): Promise<Response | undefined> {
   const { incoming, outgoing } = c.env

@@ -3,11 +3,11 @@ import { type Context, Hono } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 
 /** Hono's environment type: `c.env` gives routes Node's own request and response, which faults need to cut connections. */
-export interface NodeEnv {
+export interface HonoEnv {
   readonly Bindings: HttpBindings
 }
 
-export type HttpApp = Hono<NodeEnv>
+export type HttpApp = Hono<HonoEnv>
 
 /**
  * An error response, thrown by route handlers and serialized in `errorResponse`: at the token endpoint as
@@ -44,7 +44,7 @@ export const CONTROL_PREFIX = '/_sandbox/'
  * @param report receives errors that aren't an `HttpError`: bugs of the sandbox
  */
 export function createHttpApp(port: number, report: (error: unknown) => void): HttpApp {
-  const app = new Hono<NodeEnv>()
+  const app = new Hono<HonoEnv>()
   // Compare with `URL.host`, which omits the default port 80, as clients do in the Host header.
   const hosts = ['127.0.0.1', 'localhost'].map((name) => new URL(`http://${name}:${port}`).host)
 

@@ -7,7 +7,7 @@ import { catchError } from '../storage/file-errors.ts'
 import { readJsonFile, requireFileFormat } from '../storage/json-file.ts'
 import { withLock } from '../storage/lock.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
-import { type ProfileConfig, type SettingKey, settingText } from './table.ts'
+import { formatSetting, type ProfileConfig, type SettingKey } from './table.ts'
 
 /** Milliseconds to wait for the lock of the configuration file, which a writer holds for a few milliseconds. */
 const LOCK_TIMEOUT_MS = 5000
@@ -34,7 +34,7 @@ export function copyWithSetting(
 ): ProfileConfig {
   const { [key]: before, ...rest } = profile ?? {}
   const others: ProfileConfig = rest
-  if (key === 'base_url' && before !== undefined && settingText(before).replace(/\/+$/, '') !== value) {
+  if (key === 'base_url' && before !== undefined && formatSetting(before).replace(/\/+$/, '') !== value) {
     delete others.issuer
     delete others.authorization_endpoint
   }

@@ -7,6 +7,7 @@ import { parseFields } from './parse-value.ts'
 import { requireAbsoluteDirectories } from './paths.ts'
 import { addProfileFlag, validateProfileName } from './profiles.ts'
 import {
+  formatSetting,
   NO_INPUT_VARIABLE,
   PROFILE_OPTION,
   type ProfileConfig,
@@ -16,7 +17,6 @@ import {
   type SettingKey,
   type SettingValue,
   settingName,
-  settingText,
 } from './table.ts'
 
 /** Values of `--format` that every command accepts. */
@@ -157,7 +157,7 @@ function resolveValue(
     ['default', setting.default],
   ]
   const found = candidates.find(([, value]) => value !== undefined)
-  return found && { value: settingText(found[1]), source: found[0] }
+  return found && { value: formatSetting(found[1]), source: found[0] }
 }
 
 /**

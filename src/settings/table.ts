@@ -212,6 +212,6 @@ export function parseSettingKey(name: string): SettingKey {
 }
 
 /** Returns a setting's value as text; a list is joined with spaces. */
-export function settingText(value: unknown): string {
+export function formatSetting(value: unknown): string {
   return Array.isArray(value) ? value.join(' ') : String(value)
 }

@@ -4,9 +4,6 @@ import { clip, sanitizeLine, stringifyJson } from './sanitize.ts'
 /** Maximum length of a displayed value in UTF-16 units: nobody reads a longer one, and the layout of a huge one takes seconds. */
 const MAX_TEXT_LENGTH = 4000
 
-/** A JSON object to print, usually from the service and unchanged. */
-export type Item = object
-
 /** Colors, width and current time for the layout of items for people. */
 export interface RenderContext {
   readonly palette: Palette
@@ -16,7 +13,7 @@ export interface RenderContext {
   readonly now: number
 }
 
-/** Presentation of one field of an item in tables, detail views and TSV. */
+/** Presentation of one field of an item (an object to print, usually as received) in tables, detail views and TSV. */
 export interface Column {
   /** Dotted path of the field in the item, unless `value` computes it; also the heading in TSV and the name for `--fields`. */
   readonly field: string
@@ -25,14 +22,14 @@ export interface Column {
   /** Kind of the values; default: `text`. Tables wrap values of the kind `text` only; detail views wrap all kinds but `id`. */
   readonly kind?: 'id' | 'number' | 'time' | 'text'
   /** Computes the value. Default: the item's value at `field`. @param now milliseconds since 1970 */
-  readonly value?: (item: Item, now: number) => unknown
+  readonly value?: (item: object, now: number) => unknown
   /** Formats a value, other than null and undefined, for people; returns undefined to show the plain value. */
-  readonly text?: (value: unknown, context: RenderContext, item: Item) => string | undefined
+  readonly text?: (value: unknown, context: RenderContext, item: object) => string | undefined
   /** Returns the function that colors the cell; undefined for no color. */
   readonly paint?: (
     value: unknown,
     context: RenderContext,
-    item: Item,
+    item: object,
   ) => ((text: string) => string) | undefined
   /**
    * Whether the column may be left out: from a table that doesn't fit the terminal (the last optional column first), and from a
@@ -85,7 +82,7 @@ export function chooseColumns(
 }
 
 /** Returns an item's value in a column, not yet formatted. @param now milliseconds since 1970 */
-export function columnValue(column: Column, item: Item, now: number): unknown {
+export function columnValue(column: Column, item: object, now: number): unknown {
   return column.value === undefined ? valueAt(item, column.field) : column.value(item, now)
 }
 
@@ -113,7 +110,7 @@ export function summarizeValues([first = ABSENT, ...others]: readonly string[]):
 }
 
 /** Returns an item's value in a column as text for people: sanitized for one line, cut at `MAX_TEXT_LENGTH`; `–` for no value. */
-export function humanText(column: Column, item: Item, context: RenderContext): string {
+export function humanText(column: Column, item: object, context: RenderContext): string {
   const value = columnValue(column, item, context.now)
   if (value === null || value === undefined) return ABSENT
   const entries = Array.isArray(value) ? value : [value]
@@ -122,7 +119,7 @@ export function humanText(column: Column, item: Item, context: RenderContext): s
 }
 
 /** Returns the function that colors a cell; without a color, that function returns its text unchanged. */
-export function paintOf(column: Column, item: Item, context: RenderContext) {
+export function paintOf(column: Column, item: object, context: RenderContext) {
   return column.paint?.(columnValue(column, item, context.now), context, item) ?? ((text: string) => text)
 }
 

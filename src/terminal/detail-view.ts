@@ -1,4 +1,4 @@
-import { ABSENT, type Column, humanText, type Item, paintOf, type RenderContext, titleOf } from './columns.ts'
+import { ABSENT, type Column, humanText, paintOf, type RenderContext, titleOf } from './columns.ts'
 import { displayWidth, indent, wrap } from './measure.ts'
 
 /** Number of terminal columns between titles and values, and before a value that stands below its title. */
@@ -13,7 +13,7 @@ const MIN_VALUE_WIDTH = 16
  *
  * @returns lines, each with a line feed
  */
-export function renderDetailView(item: Item, columns: readonly Column[], context: RenderContext): string {
+export function renderDetailView(item: object, columns: readonly Column[], context: RenderContext): string {
   const { palette, width } = context
   const shown = columns.filter((column) => !column.optional || humanText(column, item, context) !== ABSENT)
   const label = Math.max(0, ...shown.map((column) => displayWidth(titleOf(column)))) + GAP

@@ -1,9 +1,9 @@
 import { type Context, OutputClosedError } from '../context.ts'
 import type { Settings } from '../settings/settings.ts'
 import { NOTICE_DELAY_MS } from '../timeout.ts'
-import type { Column, Item } from './columns.ts'
+import type { Column } from './columns.ts'
 import { writeLabeledMessage, writeStderrLines } from './notices.ts'
-import { createListWriter, isHumanView, type ListWriter, type OutputContext, writeObject } from './output.ts'
+import { createListWriter, hasOwnLayout, type ListWriter, type OutputContext, writeObject } from './output.ts'
 import { createProgressDisplay, type Progress, wrapOutput } from './progress.ts'
 import { sanitizeLine, stringifyJson } from './sanitize.ts'
 
@@ -19,9 +19,9 @@ export interface Io extends Context, OutputContext {
    */
   waiting<T>(text: string, work: Promise<T>): Promise<T>
   /** Writes one object to stdout in the chosen format. */
-  write(item: Item, columns: readonly Column[]): Promise<void>
+  write(item: object, columns: readonly Column[]): Promise<void>
   /** Writes the result of a change to stdout, except in the layout for people: a command tells people the result on stderr. */
-  writeOutcome(outcome: Item, columns: readonly Column[]): Promise<void>
+  writeOutcome(outcome: object, columns: readonly Column[]): Promise<void>
   /** Creates a writer for a list on stdout, page by page. @param nothing text on stderr, for people, if the list is empty */
   list(columns: readonly Column[], nothing?: string): ListWriter
   /** Writes an event with the current time to stdout, as one line of JSON. */
@@ -54,7 +54,7 @@ export function createIo(outer: Context, settings: Settings): Io {
     },
     write: (item, columns) => writeObject(item, columns, io),
     async writeOutcome(outcome, columns) {
-      if (!isHumanView(settings)) await io.write(outcome, columns)
+      if (!hasOwnLayout(settings)) await io.write(outcome, columns)
     },
     list: (columns, nothing) => createListWriter(columns, nothing, io),
     writeEvent(event, fields) {

@@ -1,14 +1,7 @@
 import type { Context, Output } from '../context.ts'
 import type { Settings } from '../settings/settings.ts'
 import { createPalette, usesColor } from './color.ts'
-import {
-  type Column,
-  chooseColumns,
-  columnValue,
-  type Item,
-  plainText,
-  type RenderContext,
-} from './columns.ts'
+import { type Column, chooseColumns, columnValue, plainText, type RenderContext } from './columns.ts'
 import { escapeTsv, stringifyJson } from './sanitize.ts'
 
 /** The part of a command's `Io` that the output formats use. */
@@ -30,7 +23,7 @@ export async function createRenderContext(
 }
 
 /** Whether the command may choose its own layout for people: the format is `table`, and `--fields` isn't given. */
-export function isHumanView({ format, fields }: Settings): boolean {
+export function hasOwnLayout({ format, fields }: Settings): boolean {
   return format === 'table' && fields === undefined
 }
 
@@ -38,7 +31,11 @@ export function isHumanView({ format, fields }: Settings): boolean {
  * Writes one object to stdout in the chosen format: a detail view for people, a header and one record in TSV, the unchanged object
  * in JSON. Without `--fields`, the detail view ends with the fields that have no column, such as fields that are new in the service.
  */
-export async function writeObject(item: Item, columns: readonly Column[], io: OutputContext): Promise<void> {
+export async function writeObject(
+  item: object,
+  columns: readonly Column[],
+  io: OutputContext,
+): Promise<void> {
   const { stdout, settings, clock } = io
   if (settings.format === 'json')
     return stdout.write(`${stringifyJson(item, stdout.isTTY ? 2 : undefined)}\n`)
@@ -54,7 +51,7 @@ export async function writeObject(item: Item, columns: readonly Column[], io: Ou
 }
 
 /** Returns plain columns for the item's top-level fields, except `object`, that no column of the command belongs to. */
-function uncoveredColumns(item: Item, columns: readonly Column[]): Column[] {
+function uncoveredColumns(item: object, columns: readonly Column[]): Column[] {
   const covered = new Set(columns.map((column) => column.field.split('.', 1)[0]))
   return Object.keys(item)
     .filter((key) => key !== 'object' && !covered.has(key))
@@ -65,14 +62,14 @@ function tsvHeader(columns: readonly Column[]): string {
   return `${columns.map(({ field }) => escapeTsv(field)).join('\t')}\n`
 }
 
-function tsvRecord(item: Item, columns: readonly Column[], now: number): string {
+function tsvRecord(item: object, columns: readonly Column[], now: number): string {
   return `${columns.map((column) => escapeTsv(plainText(columnValue(column, item, now)))).join('\t')}\n`
 }
 
 /** Writer of a list, page by page, in the chosen format. */
 export interface ListWriter {
   /** Writes one page to stdout. Format `json` also has the fields of the first page's `envelope`, except `data` and `has_more`. */
-  page(page: { readonly items: readonly Item[]; readonly envelope?: object }): Promise<void>
+  page(page: { readonly items: readonly object[]; readonly envelope?: object }): Promise<void>
   /** Completes the output. Must not be called after a failure, so that an incomplete JSON document stays invalid. */
   end(hasMore: boolean): Promise<void>
 }

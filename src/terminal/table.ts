@@ -1,5 +1,5 @@
 import Table from 'cli-table3'
-import { ABSENT, type Column, humanText, type Item, paintOf, type RenderContext, titleOf } from './columns.ts'
+import { ABSENT, type Column, humanText, paintOf, type RenderContext, titleOf } from './columns.ts'
 import { renderDetailView } from './detail-view.ts'
 import { displayWidth, wrap } from './measure.ts'
 
@@ -24,7 +24,7 @@ interface Lane {
 
 interface Cell {
   readonly lane: Lane
-  readonly item: Item
+  readonly item: object
   readonly text: string
 }
 
@@ -44,7 +44,7 @@ export function createTable(columns: readonly Column[], context: RenderContext) 
   let state: 'new' | 'table' | 'details' = 'new'
   return {
     /** Returns the lines of a page, each with a line feed; an empty text for an empty page. */
-    render(items: readonly Item[]): string {
+    render(items: readonly object[]): string {
       if (items.length === 0 || lanes.length === 0) return ''
       const isFirst = state === 'new'
       const rows = items.map((item) =>

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
+  extractRecord,
   formatZoneLine,
-  parseRecord,
   quoteTxtStrings,
   quoteTxtValue,
   type TxtRecord,
@@ -52,17 +52,17 @@ describe('the record of a claim', () => {
   }
 
   test("a claim's record has a name without the trailing dot, and no TTL if the service sends Auto", () => {
-    expect(parseRecord(claim)).toEqual({ name: 'example.com', value: 'a=b', ttl: undefined })
-    expect(parseRecord({ ...claim, record: { ...claim.record, ttl: '600' } }).ttl).toBe(600)
+    expect(extractRecord(claim)).toEqual({ name: 'example.com', value: 'a=b', ttl: undefined })
+    expect(extractRecord({ ...claim, record: { ...claim.record, ttl: '600' } }).ttl).toBe(600)
   })
 
   test("a claim's record has no TTL if the service sends a TTL of 0 or above the maximum of DNS", () => {
     for (const ttl of ['9'.repeat(38), '2147483648', '0'])
-      expect(parseRecord({ ...claim, record: { ...claim.record, ttl } }).ttl).toBeUndefined()
+      expect(extractRecord({ ...claim, record: { ...claim.record, ttl } }).ttl).toBeUndefined()
   })
 
   test("the record of a claim without a record name is at the claim's domain", () => {
-    expect(parseRecord({ name: 'example.com', record: { value: 'a=b' } }).name).toBe('example.com')
+    expect(extractRecord({ name: 'example.com', record: { value: 'a=b' } }).name).toBe('example.com')
   })
 
   test.each([
@@ -71,7 +71,7 @@ describe('the record of a claim', () => {
     { ...claim, record: { ...claim.record, value: null } },
     { ...claim, record: { ...claim.record, type: 'CNAME' } },
   ])('a claim without a TXT value causes the error record_missing: %j', (broken) => {
-    expect(() => parseRecord(broken)).toThrow(expect.objectContaining({ code: 'record_missing', exit: 7 }))
+    expect(() => extractRecord(broken)).toThrow(expect.objectContaining({ code: 'record_missing', exit: 7 }))
   })
 })
 
@@ -91,7 +91,7 @@ test('a record name with a line break, shell or option syntax, an empty label, a
     'exam\u3164ple.com',
     'a\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301.example',
   ]) {
-    expect(() => parseRecord({ name: 'example.com', record: { type: 'TXT', name, value: 'p=t' } })).toThrow(
+    expect(() => extractRecord({ name: 'example.com', record: { type: 'TXT', name, value: 'p=t' } })).toThrow(
       /not a valid record name/,
     )
   }
@@ -99,7 +99,7 @@ test('a record name with a line break, shell or option syntax, an empty label, a
 
 describe('limits for the record of a claim', () => {
   const of = (domain: string | undefined, name: string, value = 'p=t') =>
-    parseRecord({ ...(domain === undefined ? {} : { name: domain }), record: { type: 'TXT', name, value } })
+    extractRecord({ ...(domain === undefined ? {} : { name: domain }), record: { type: 'TXT', name, value } })
 
   test.each([
     ['example.com', 'example.com'],

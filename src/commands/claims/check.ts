@@ -2,11 +2,11 @@ import { ERROR_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
 import { BATCH_OPTIONS, DEFAULT_CLAIM_TIMEOUT_SECONDS, isBatch } from '../../claims/definition.ts'
 import { CHECK_REPORT_FIELDS, type CheckReportJson, toReportJson } from '../../dns/report.ts'
 import { usageError } from '../../errors.ts'
-import { type Column, type Item, summarizeValues } from '../../terminal/columns.ts'
+import { type Column, summarizeValues } from '../../terminal/columns.ts'
 import { startDeadline } from '../../timeout.ts'
 import { defineCommand, defineTimeout, PUBLIC_RESOLVERS_OPTION } from '../definition.ts'
 
-const reportOf = (item: Item) => item as unknown as CheckReportJson
+const reportOf = (item: object) => item as unknown as CheckReportJson
 
 /**
  * Columns of a check report as one row: in TSV, with `--fields`, and in the table of several domains. A single domain is shown as

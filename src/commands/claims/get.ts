@@ -14,12 +14,12 @@ export const command = defineCommand({
   errors: ['claim'],
   account: 'signed_in',
   async run({ arguments: [argument] }, io) {
-    const [{ refreshClaim, findClaim }, { writeClaim }, { openClient }] = await Promise.all([
+    const [{ refreshClaim, findClaim }, { printClaim }, { openClient }] = await Promise.all([
       import('../../claims/load.ts'),
       import('../../claims/write.ts'),
       import('../../session/client.ts'),
     ])
     const target = await findClaim(argument, io)
-    await writeClaim(await refreshClaim({ target, client: openClient(io), io }), io)
+    await printClaim(await refreshClaim({ target, client: openClient(io), io }), io)
   },
 })

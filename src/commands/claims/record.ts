@@ -2,7 +2,7 @@ import { ERROR_COLUMNS, ERROR_FIELDS, RECORD_COLUMNS } from '../../claims/column
 import { BATCH_OPTIONS, isBatch } from '../../claims/definition.ts'
 import type { ClaimReader, ClaimTarget } from '../../claims/load.ts'
 import type { Io } from '../../terminal/io.ts'
-import { isHumanView } from '../../terminal/output.ts'
+import { hasOwnLayout } from '../../terminal/output.ts'
 import { CLAIMS_ARGUMENT, defineCommand } from '../definition.ts'
 
 const RECORD_FIELDS = ['type', 'name', 'value', 'ttl'] as const
@@ -26,7 +26,7 @@ export const command = defineCommand({
   account: 'sometimes',
   async run({ arguments: domains, options }, io) {
     const { format } = io.settings
-    const [{ createFallbackClaimReader, findClaim }, { parseRecord, formatZoneLine }, lifecycle, place] =
+    const [{ createFallbackClaimReader, findClaim }, { extractRecord, formatZoneLine }, lifecycle, place] =
       await Promise.all([
         import('../../claims/load.ts'),
         import('../../claims/record.ts'),
@@ -37,9 +37,9 @@ export const command = defineCommand({
       const claim = await readClaim(target)
       const { phase, isOpen, error } = lifecycle.judgeClaim(claim, io.clock.now())
       if (!isOpen && error !== undefined) throw error
-      const record = parseRecord(claim, target.name)
+      const record = extractRecord(claim, target.name)
       const text = format === 'zone' ? `${formatZoneLine(record)}\n` : `${record.value}\n`
-      const found = isHumanView(own.settings) ? await place.findRecordLocation(record.name, own) : undefined
+      const found = hasOwnLayout(own.settings) ? await place.findRecordLocation(record.name, own) : undefined
       return { claim, record, text, found, isCompleted: phase === 'completed' }
     }
     if (!isBatch(domains, options)) {

@@ -45,7 +45,7 @@ export function decodeValue(bytes: Uint8Array): string {
   }
 }
 
-export function decodeValues(values: readonly TxtValue[]): string[] {
+export function decodeTxtValues(values: readonly TxtValue[]): string[] {
   return values.map(({ bytes }) => decodeValue(bytes))
 }
 
