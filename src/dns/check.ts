@@ -6,7 +6,7 @@ import { detectInterception, groupByOutcome, mayBeLocalZone, type Observations }
 import { findTxtAtOtherNames } from './other-names.ts'
 import type { CheckReport } from './report.ts'
 import { observeResolver } from './resolvers.ts'
-import { diagnose, needsResolvers } from './rules.ts'
+import { createCheckReport, needsResolvers } from './rules.ts'
 import { observeNameServers } from './servers.ts'
 import { type CheckCache, createCheckCache } from './shared-cache.ts'
 import { DNS_PORT, type DnsServer, PUBLIC_RESOLVERS } from './wire/address.ts'
@@ -69,11 +69,11 @@ const MAX_QUERIES = 120
  * @throws CliError `usage`, exit 2, if the name isn't a domain name; the abort reason of `effects.signal`
  */
 export async function checkDns(request: CheckRequest, effects: DnsEffects): Promise<CheckReport> {
-  return diagnose(await collectObservations(request, effects))
+  return createCheckReport(await collectObservations(request, effects))
 }
 
 /**
- * Queries the servers of a check, and returns their responses, from which `diagnose` derives the findings.
+ * Queries the servers of a check, and returns their responses, from which `createCheckReport` derives the findings.
  *
  * @param causes whether to look for the causes of a missing record as well: at resolvers, at other names, in DNSSEC. Default:
  *   true

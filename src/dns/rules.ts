@@ -43,7 +43,7 @@ type ZoneState = Observations &
   }
 
 /** Derives the report from the observations of a check. Findings are sorted by the verdict that they cause, `fix` first. */
-export function diagnose(observations: Observations): CheckReport {
+export function createCheckReport(observations: Observations): CheckReport {
   const { name, expected, location, servers, resolvers } = observations
   const isUnseen = ({ code }: Finding) => needsResolvers(observations) && NO_REPLY.includes(code)
   const found = diagnoseServers(observations)

@@ -9,7 +9,7 @@ import type {
   TxtOutcome,
 } from '../../src/dns/observations.ts'
 import { exitErrorOf } from '../../src/dns/report.ts'
-import { diagnose } from '../../src/dns/rules.ts'
+import { createCheckReport } from '../../src/dns/rules.ts'
 import type { TxtValue } from '../../src/dns/wire/txt-answer.ts'
 import { FINDING_TEXTS, type FindingCode, severityOf, verdictOf } from '../../src/dns/words.ts'
 
@@ -82,7 +82,7 @@ function observe(more: Partial<Observations> = {}): Observations {
     ...more,
   }
 }
-const check = (more: Partial<Observations> = {}) => diagnose(observe(more))
+const check = (more: Partial<Observations> = {}) => createCheckReport(observe(more))
 const codes = (more: Partial<Observations>) => check(more).findings.map(({ code }) => code)
 
 const alias = { targets: ['web.example.net'], isKnown: true }

@@ -57,7 +57,7 @@ describe.runIf(needs('posix'))('permissions', () => {
     },
   )
 
-  test('files with mode 0644 get mode 0600 from the next command that writes them', async () => {
+  test('config and state files with mode 0644 get mode 0600 from the next command that writes them', async () => {
     const world = await createServedWorld()
     await world.login()
     await createEveryFile(world)

@@ -46,7 +46,7 @@ test('creating a claim responds 201 with every documented field and the default 
   expect(at('expires_at') - at('created_at')).toBe(7 * DAY * 1000)
 })
 
-test('a repeated claim request responds 200 with the first claim; a request with other options supersedes that claim', async () => {
+test('a repeated claim request gets status 200 and the first claim; a request with other options supersedes that claim', async () => {
   const sandbox = await sandboxForTest()
   const first = await create(sandbox, { name: 'example.com' })
   const same = await create(sandbox, { name: 'example.com', region: 'us-east-1', custom_return_path: 'send' })
@@ -76,7 +76,7 @@ test.each([
   expect(await create(sandbox, body)).toMatchObject({ status: 422, body: { name: 'validation_error' } })
 })
 
-test('requests for an unknown claim respond 404', async () => {
+test('requests for an unknown claim get status 404', async () => {
   const sandbox = await sandboxForTest()
   expect((await api(sandbox, 'GET', '/domains/nothing/claim')).status).toBe(404)
   expect((await api(sandbox, 'POST', '/domains/nothing/claim/verify')).status).toBe(404)

@@ -65,7 +65,7 @@ describe('codes and tokens', () => {
   test.each([
     { seconds: 599, status: 200 },
     { seconds: 600, status: 400 },
-  ])('a code exchange after $seconds seconds responds $status', async ({ seconds, status }) => {
+  ])('a code exchange after $seconds seconds gets status $status', async ({ seconds, status }) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const fields = await code(sandbox)
     await advance(sandbox, seconds)
@@ -75,7 +75,7 @@ describe('codes and tokens', () => {
   test.each([
     { days: 59.99, status: 200 },
     { days: 60, status: 400 },
-  ])('a refresh with a refresh token $days days old responds $status', async ({ days, status }) => {
+  ])('a refresh with a refresh token $days days old gets status $status', async ({ days, status }) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const fields = await refresh(sandbox)
     await advance(sandbox, 59 * DAY)
