@@ -1,7 +1,7 @@
 import { usageError } from '../errors.ts'
 import { isLoopback } from '../settings/addresses.ts'
 
-/** The client's redirection endpoint (RFC 6749 section 3.1.2): where the callback server listens; port 0 is any free port. */
+/** The client's redirection endpoint (RFC 6749 section 3.1.2): IP addresses, port (0: any free port) and path of its server. */
 export interface RedirectionEndpoint {
   /** `--redirect-uri` exactly as given; undefined for `http://127.0.0.1:{port}/callback` with any free port. */
   readonly uri: string | undefined

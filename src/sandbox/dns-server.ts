@@ -14,7 +14,7 @@ import {
 } from 'dns-packet'
 import { answerQuestion, type ZoneStore } from './zones.ts'
 
-export const LOOPBACK_ADDRESS = '127.0.0.1'
+export const LOOPBACK = '127.0.0.1'
 /** Maximum bytes of a UDP response to a query without EDNS (RFC 1035, section 4.2.1). */
 const PLAIN_UDP_SIZE = 512
 /** UDP payload size that the server advertises with EDNS: the recommendation of DNS flag day 2020. */
@@ -57,9 +57,9 @@ async function bind(wanted: number): Promise<{ udp: UdpSocket; tcp: Server; port
     const udp = createSocket('udp4')
     const tcp = createServer()
     try {
-      await once(udp.bind(wanted, LOOPBACK_ADDRESS), 'listening')
+      await once(udp.bind(wanted, LOOPBACK), 'listening')
       const { port } = udp.address()
-      await once(tcp.listen(port, LOOPBACK_ADDRESS), 'listening')
+      await once(tcp.listen(port, LOOPBACK), 'listening')
       return { udp, tcp, port }
     } catch (error) {
       udp.close()
@@ -131,7 +131,7 @@ function createResponse(zones: ZoneStore, query: Buffer, udpLimit: number | unde
 /** Queries the sandbox's own DNS for the TXT values of a name, to verify claims; empty if there are none or the query fails. */
 export async function queryTxtValues(port: number, name: string): Promise<string[]> {
   const resolver = new Resolver({ timeout: 1000, tries: 2 })
-  resolver.setServers([`${LOOPBACK_ADDRESS}:${port}`])
+  resolver.setServers([`${LOOPBACK}:${port}`])
   try {
     return (await resolver.resolveTxt(name)).map((strings) => strings.join(''))
   } catch {

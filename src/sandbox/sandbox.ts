@@ -6,7 +6,7 @@ import { generateKeyPair } from 'jose'
 import { type ClaimStore, createClaimStore } from './claims.ts'
 import { createVirtualClock } from './clock.ts'
 import { addControlRoutes } from './control.ts'
-import { LOOPBACK_ADDRESS, queryTxtValues, startDnsServer } from './dns-server.ts'
+import { LOOPBACK, queryTxtValues, startDnsServer } from './dns-server.ts'
 import { addFaultInjection } from './faults.ts'
 import { CONTROL_PREFIX, createHttpApp, type HttpApp, parseJsonBody } from './http.ts'
 import { addListRoutes } from './lists.ts'
@@ -59,14 +59,12 @@ export async function startSandbox(options: SandboxOptions) {
       overrideGlobalObjects: false,
     }),
   )
-  await once(server.listen(options.port ?? 0, LOOPBACK_ADDRESS), 'listening').catch(
-    async (error: unknown) => {
-      await dns.close()
-      throw error
-    },
-  )
+  await once(server.listen(options.port ?? 0, LOOPBACK), 'listening').catch(async (error: unknown) => {
+    await dns.close()
+    throw error
+  })
   const { port } = server.address() as AddressInfo
-  const issuer = `http://${LOOPBACK_ADDRESS}:${port}`
+  const issuer = `http://${LOOPBACK}:${port}`
   const apiKey = `sandbox_key_${createRandomToken(24)}`
   const clock = createVirtualClock(report)
   const { now } = clock
@@ -106,7 +104,7 @@ export async function startSandbox(options: SandboxOptions) {
   return {
     baseUrl: issuer,
     /** The address of the DNS server, `host:port`, for UDP and TCP. */
-    dns: `${LOOPBACK_ADDRESS}:${dns.port}`,
+    dns: `${LOOPBACK}:${dns.port}`,
     clientId: CLIENTS.default.id,
     apiKey,
     /** Stops the clock, cuts all connections, and resolves when both servers are closed. Can be called repeatedly. */
