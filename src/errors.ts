@@ -19,7 +19,7 @@ export type ExitCode = (typeof Exit)[keyof typeof Exit]
 /**
  * Every code of an error, or of a warning in events, with its group (the definition of a command names groups whose errors can end
  * the command), its exit code, and its meaning in the documentation. An error whose exit code is null here sums up failures and has
- * the exit code of one of them: `problems_found` of the first, `domains_failed` of the most severe (`EXIT_RANKING`).
+ * the exit code of one of them: `problems_found` of the first, `domains_failed` of the most severe (`WORST_EXIT_FIRST`).
  */
 export const ERRORS = {
   bug: ['every', 1, 'a bug'],
@@ -101,7 +101,7 @@ export type ErrorGroup = (typeof ERRORS)[ErrorCode][0]
  * Exit codes from the most to the least severe: a run over several domains ends with the first code in this order that a domain
  * has, or that an invalid line of the list causes (2).
  */
-export const EXIT_RANKING: readonly ExitCode[] = [1, 4, 3, 7, 6, 5, 9, 8, 2]
+export const WORST_EXIT_FIRST: readonly ExitCode[] = [1, 4, 3, 7, 6, 5, 9, 8, 2]
 
 export interface CliErrorOptions {
   /** Code shown to scripts instead of `code`: the service's own name for the error. */

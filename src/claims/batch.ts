@@ -3,7 +3,7 @@ import { formatDnsProviders } from '../dns/hosts.ts'
 import type { CheckReport } from '../dns/report.ts'
 import { type CheckCache, createCheckCache } from '../dns/shared-cache.ts'
 import { createChildController } from '../dns/wire/ask.ts'
-import { CliError, EXIT_RANKING, Exit, type ExitCode, InterruptedError, usageError } from '../errors.ts'
+import { CliError, Exit, type ExitCode, InterruptedError, usageError, WORST_EXIT_FIRST } from '../errors.ts'
 import { type ConcurrencyLimiter, createConcurrencyLimiter } from '../limiter.ts'
 import type { ServiceClient } from '../service/client.ts'
 import { showEvents } from '../service/follow.ts'
@@ -18,7 +18,7 @@ import { type BatchOptions, DEFAULT_JOBS } from './definition.ts'
 import {
   collectOpenDomains,
   describeLedgerPlace,
-  findOtherLedgers,
+  findOtherLedgerPlaces,
   type LedgerEntry,
   readAllClaims,
 } from './ledger.ts'
@@ -144,7 +144,7 @@ async function readInputs(args: readonly string[], { from, all }: BatchOptions, 
   const typed = all ? await collectOpenDomains(io) : args.map((arg) => parseDomainOrId(arg, takesIds))
   if (all && typed.length === 0) {
     const isOpen = ({ claim }: LedgerEntry) => judgeClaim(claim, io.clock.now()).isOpen
-    const others = await findOtherLedgers(async (other) => (await readAllClaims(other)).filter(isOpen), io)
+    const others = await findOtherLedgerPlaces(async (one) => (await readAllClaims(one)).filter(isOpen), io)
     const elsewhere = others.length === 0 ? '' : `; there are some ${others.join(', ')}`
     await io.warn(`no open claim is known ${describeLedgerPlace(io)}${elsewhere}`)
   }
@@ -301,7 +301,7 @@ function createReporter(work: BatchCommand, badLines: number, io: Io) {
       const all = `domains: ${finished}${counts.length > 0 ? ` (${counts.join(', ')})` : ''}`
       const lines = [...causes.values()].sort(byDomainCount).flatMap(formatCause)
       if (!quiet && finished + badLines > 0) await io.say(all, ...bad, ...lines)
-      const exit = EXIT_RANKING.find((code) => exits.includes(code) || (code === Exit.usage && badLines > 0))
+      const exit = WORST_EXIT_FIRST.find((one) => exits.includes(one) || (one === Exit.usage && badLines > 0))
       if (exit === undefined) return { finished }
       const failed = exits.length > 0 ? [`domains not done: ${exits.length} of ${finished}`] : []
       const hint = "to continue, run the same command again: completed domains aren't repeated"

@@ -10,7 +10,7 @@ import { isProfileName } from '../settings/profiles.ts'
 import { parseSetting, type Settings } from '../settings/settings.ts'
 import { writeFileDurably } from '../storage/atomic-file.ts'
 import { cannotWriteError, catchError, errnoCode, reasonOf } from '../storage/file-errors.ts'
-import { readJsonFile, requireFileFormat, unusableFileError } from '../storage/json-file.ts'
+import { readJsonFile, requireFormatNumber, unusableFileError } from '../storage/json-file.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
 import { judgeClaim } from './lifecycle.ts'
@@ -126,7 +126,7 @@ const formatLedgerPlace = (profile: string, issuer?: string): string =>
  * @param find returns the matching claims in one profile, at any service
  * @returns the ledgers with a match, sorted and each described as by `describeLedgerPlace`
  */
-export async function findOtherLedgers(
+export async function findOtherLedgerPlaces(
   find: (other: Ledger) => Promise<readonly LedgerEntry[]>,
   ledger: Ledger,
 ): Promise<string[]> {
@@ -157,13 +157,13 @@ export async function collectOpenDomains(ledger: Ledger & Pick<Context, 'clock'>
 }
 
 /**
- * Lists domains that start with a prefix, for completion: pairs of a name and the status of its newest claim. So that completion
+ * Collects domains that start with a prefix, for completion: pairs of a name and the status of its newest claim. So that completion
  * stays fast, reads at most 3000 names of each directory, and no claims if more than 100 names match: then the statuses are empty,
  * and the list also has domains with claims only at other services.
  *
  * @param most maximum number of domains to return
  */
-export async function listKnownDomains(
+export async function collectKnownDomains(
   prefix: string,
   most: number,
   ledger: Ledger,
@@ -223,7 +223,7 @@ function* keysIn(ledger: Ledger, prefix = '', most?: number): Generator<string, 
 /** Validates the JSON of a ledger file. @throws Error if the format version is unknown, or a field is missing or malformed */
 function parseEntry(value: unknown): LedgerEntry {
   const entry = value as Partial<LedgerEntry> & { readonly format?: unknown }
-  requireFileFormat(entry?.format, FORMAT)
+  requireFormatNumber(entry?.format, FORMAT)
   const { issuer, seen_at, claim } = entry
   if (typeof issuer !== 'string' || typeof seen_at !== 'string' || typeof claim?.domain_id !== 'string')
     throw new Error('it is damaged: a field is missing')

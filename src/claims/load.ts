@@ -14,7 +14,7 @@ import {
   describeLedgerPlace,
   findClaimById,
   findClaimsByName,
-  findOtherLedgers,
+  findOtherLedgerPlaces,
   type LedgerEntry,
   readAllClaims,
   saveClaim,
@@ -62,7 +62,7 @@ export async function findClaim(argument: string | undefined, io: Io): Promise<C
  * @param hint used if no other ledger has a claim of the domain
  */
 export async function unknownClaimError(domain: string, hint: string, io: Io): Promise<CliError> {
-  const others = await findOtherLedgers((other) => findClaimsByName(domain, other), io)
+  const others = await findOtherLedgerPlaces((other) => findClaimsByName(domain, other), io)
   return new CliError('claim_unknown', `no claim of ${domain} is known ${describeLedgerPlace(io)}`, {
     hint: others.length === 0 ? hint : `there is one ${others.join(', ')}`,
   })
@@ -167,7 +167,7 @@ export async function refreshClaim(
   options?: RequestOptions,
 ): Promise<DomainClaim> {
   const answer = await getClaim(client, target.domainId, options).catch((error: unknown) => {
-    throw isClaimNotFound(error) && target.entry !== undefined ? goneError(target.entry.claim, error) : error
+    throw isNotFoundError(error) && target.entry !== undefined ? goneError(target.entry.claim, error) : error
   })
   return acceptResponse(answer, target, io)
 }
@@ -212,10 +212,10 @@ export async function requestVerification(
   try {
     return await acceptResponse(await startClaimVerification(client, target.domainId, options), target, io)
   } catch (refusal) {
-    if (isClaimNotFound(refusal)) throw goneError(before, refusal)
+    if (isNotFoundError(refusal)) throw goneError(before, refusal)
     if (!(refusal instanceof CliError) || refusal.exit !== Exit.refused) throw refusal
     const claim = await refreshClaim(access, options).catch((error: unknown) => {
-      throw error instanceof InterruptedError || isClaimNotFound(error) ? error : refusal
+      throw error instanceof InterruptedError || isNotFoundError(error) ? error : refusal
     })
     if (claim.status === before.status) throw refusal
     return claim
@@ -223,7 +223,7 @@ export async function requestVerification(
 }
 
 /** Whether a request failed because the service doesn't have the claim (404). */
-export const isClaimNotFound = (error: unknown): error is CliError =>
+export const isNotFoundError = (error: unknown): error is CliError =>
   error instanceof CliError && error.exit === Exit.notFound
 
 /** Returns the error of a 404 with a message and a hint about a claim that the service had before. */

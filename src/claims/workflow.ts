@@ -12,7 +12,7 @@ import { domainArg, formatDomain, judgeClaim } from './lifecycle.ts'
 import {
   bestEffortOptions,
   type ClaimAccess,
-  isClaimNotFound,
+  isNotFoundError,
   refreshClaim,
   requestClaim,
   requestVerification,
@@ -146,7 +146,7 @@ async function* createOrResume(
     const target = { domainId: entry.claim.domain_id ?? '', name, entry }
     const limit = { timeoutMs: stepTimeoutMs(deadline) }
     const claim = await refreshClaim({ ...access, target }, limit).catch((error: unknown) => {
-      if (resumeOnly || !isClaimNotFound(error)) throw error
+      if (resumeOnly || !isNotFoundError(error)) throw error
     })
     const { phase, text } = judgeClaim(claim ?? entry.claim, io.clock.now())
     if (claim && (resumeOnly || (phase !== 'expired' && phase !== 'ended')))

@@ -1,6 +1,6 @@
 import type { DnsServerAddress } from '../context.ts'
 import { type DnsServer, hasIpv6Address, isPrivateAddress } from './wire/address.ts'
-import type { Soa } from './wire/message.ts'
+import type { SoaData } from './wire/message.ts'
 import { findPublicSuffix } from './wire/registry.ts'
 import type { TxtValue } from './wire/txt-answer.ts'
 
@@ -65,7 +65,7 @@ export interface ServerObservation extends TxtObservation {
    */
   readonly isResolver: boolean
   /** SOA record of the zone from this server; null unless returned with the AA bit. */
-  readonly soa: Soa | null
+  readonly soa: SoaData | null
   /** Hosts of the zone's NS set from this server; empty without the AA bit, or if it answers for the registry's zone too. */
   readonly nsSet: readonly string[]
 }

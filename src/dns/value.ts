@@ -135,7 +135,7 @@ function containsValue(text: string, wanted: string): boolean {
 
 /** Whether `text` has the form `prefix=token`, and starts with `wanted`, or ends with `wanted` after a separator. */
 const startsOrEndsWith = (text: string, wanted: string): boolean =>
-  isPrefixAndToken(text) &&
+  canBeExpectedValue(text) &&
   (text.startsWith(wanted) || (/[\W_]$/.test(text.slice(0, -wanted.length)) && text.endsWith(wanted)))
 
 /**
@@ -207,7 +207,7 @@ export function findFormatFault(value: string): 'quoted' | 'whitespace' | undefi
 }
 
 /** Whether a value has the form of an expected value (`prefix=token`, not a policy) and fits into a TXT record. */
-export const isPrefixAndToken = (value: string): boolean =>
+export const canBeExpectedValue = (value: string): boolean =>
   value.length <= MAX_VALUE_BYTES && PREFIX_AND_TOKEN.test(value)
 
 /**
@@ -217,7 +217,7 @@ export const isPrefixAndToken = (value: string): boolean =>
 export function parseGivenValue(given: string): string | undefined {
   const around = `(?:${QUOTES.source}|${INVISIBLE.source})+`
   const value = given.replace(new RegExp(`^${around}|${around}$`, 'gu'), '')
-  return isPrefixAndToken(value) ? value : undefined
+  return canBeExpectedValue(value) ? value : undefined
 }
 
 /** Part of a value in a comparison of two values; `differs` unless both have it in common. */

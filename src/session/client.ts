@@ -2,7 +2,7 @@ import { createServiceClient, type ServiceClient } from '../service/client.ts'
 import type { Credential } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
 import { findCredentialWithoutRenewal, getCredential, renewCredential } from './credential.ts'
-import { expiredAccessError } from './messages.ts'
+import { expiredAccessTokenError } from './messages.ts'
 
 /**
  * Creates a client of the service that sends the current profile's credential; sends nothing yet. Concurrent requests share one
@@ -37,6 +37,6 @@ export function openClient(io: Io, { renews = true }: { readonly renews?: boolea
 
 async function requireUsable(io: Io): Promise<Credential> {
   const found = await findCredentialWithoutRenewal(io)
-  if (found.kind === 'outdated') throw expiredAccessError(io.settings.profile.value)
+  if (found.kind === 'outdated') throw expiredAccessTokenError(io.settings.profile.value)
   return found
 }

@@ -20,7 +20,7 @@ export function notSignedInError(profile: string, others: readonly string[] = []
 }
 
 /** Returns the error of a command that doesn't renew an expired access token, although the session is intact. */
-export function expiredAccessError(profile: string): CliError {
+export function expiredAccessTokenError(profile: string): CliError {
   const message = `the access token of profile ${profile} has expired, and this command doesn't renew it`
   const hint = `to renew it: ${addProfileFlag('mailclaim auth refresh', profile)}`
   return new CliError('not_signed_in', message, { hint })

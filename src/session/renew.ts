@@ -95,7 +95,7 @@ export async function renewLocalSession(
   // fail and hide that nobody is signed in.
   requireSession(io, files)
   const meanwhile = () => findFreshToken(findSession(files), io, options)
-  return withLock(files.lock, io, { ...sessionLockOptions(io, files), meanwhile }, () =>
+  return withLock(files.lock, io, { ...getSessionLockOptions(io, files), meanwhile }, () =>
     repeatPassesUntilRenewed(io, options, (pass) => runLocalPass(pass, files)),
   )
 }
@@ -223,7 +223,7 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
  * Returns the options for locking a session. The timeout allows for a whole renewal by another process: the request, its
  * retries, and the write.
  */
-export function sessionLockOptions(io: Io, { disk }: ProfileFiles) {
+export function getSessionLockOptions(io: Io, { disk }: ProfileFiles) {
   return {
     timeoutMs: tokenRequestTimeoutMs(io.settings) + RETRY_LIMIT_MS + STORE_LIMIT_MS,
     disk,

@@ -8,7 +8,7 @@ import { cannotWriteError, catchError } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
 import { type ReservedFile, readNoteNames, reserveFile, tokenNoteName } from './note.ts'
-import { sessionLockOptions } from './renew.ts'
+import { getSessionLockOptions } from './renew.ts'
 import { deleteKeychainItem, storeSession } from './secret.ts'
 import { findSession, type ProfileFiles, profileFiles, type Session } from './session-file.ts'
 
@@ -42,7 +42,7 @@ export async function prepareSignIn(
   files: ProfileFiles = profileFiles(io, io.settings.profile.value),
 ) {
   const id = Buffer.from(io.random.bytes(6)).toString('hex')
-  const locking = { ...sessionLockOptions(io, files), ...(kind === 'api_key' && WITHOUT_LOCKS) }
+  const locking = { ...getSessionLockOptions(io, files), ...(kind === 'api_key' && WITHOUT_LOCKS) }
   let reservation: ReservedFile | undefined
   const requireReservation = (): ReservedFile => {
     if (reservation !== undefined && files.disk.read(reservation.path) !== undefined) return reservation
@@ -144,7 +144,7 @@ export async function signOutLocally(
   try {
     if (files.disk.names(files.directory).length > 0) {
       await files.prepare()
-      await withLock(files.lock, io, { ...sessionLockOptions(io, files), ...WITHOUT_LOCKS }, async () => {
+      await withLock(files.lock, io, { ...getSessionLockOptions(io, files), ...WITHOUT_LOCKS }, async () => {
         session = findSession(files)
         wasSignedIn = removeFileDurably(files.session, files.disk)
         removeNotes(files)

@@ -4,7 +4,7 @@ import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { writeFileDurably } from '../storage/atomic-file.ts'
 import { catchError } from '../storage/file-errors.ts'
-import { readJsonFile, requireFileFormat } from '../storage/json-file.ts'
+import { readJsonFile, requireFormatNumber } from '../storage/json-file.ts'
 import { withLock } from '../storage/lock.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import { formatSetting, type ProfileConfig, type SettingKey } from './table.ts'
@@ -94,7 +94,7 @@ export async function updateConfig(
  */
 function parseConfig(value: unknown): Config {
   const config = requireObject(value, 'the file')
-  requireFileFormat(config['version'], 1)
+  requireFormatNumber(config['version'], 1)
   const { current_profile: current, profiles = {} } = config
   if (current !== undefined && typeof current !== 'string') throw new Error('current_profile is not text')
   for (const [name, settings] of Object.entries(requireObject(profiles, 'profiles')))

@@ -102,7 +102,7 @@ export const realDisk = {
   },
 }
 
-export type SessionDisk = typeof realDisk
+export type Disk = typeof realDisk
 
 /**
  * Sets mode 0600, since an unusual umask may have removed permissions of the owner, so that the next command couldn't open the
@@ -118,7 +118,7 @@ function allowOwner(fd: number): void {
  *
  * @throws CliError `cannot_write`, exit 1; the old file is unchanged
  */
-export function writeFileDurably(path: string, text: string, disk: SessionDisk = realDisk): void {
+export function writeFileDurably(path: string, text: string, disk: Disk = realDisk): void {
   const directory = dirname(path)
   const temporary = join(directory, `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`)
   try {
@@ -144,7 +144,7 @@ export function writeFileDurably(path: string, text: string, disk: SessionDisk =
  * @returns whether there was a file
  * @throws CliError `cannot_write`, exit 1, if the file can't be removed
  */
-export function removeFileDurably(path: string, disk: SessionDisk = realDisk): boolean {
+export function removeFileDurably(path: string, disk: Disk = realDisk): boolean {
   try {
     disk.remove(path)
   } catch (error) {

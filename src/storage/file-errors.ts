@@ -13,7 +13,7 @@ export function cannotWriteError(path: string, error: unknown): CliError {
   const permissions =
     'check the owner and the permissions of that directory, or set MAILCLAIM_STATE_DIR and MAILCLAIM_CONFIG_DIR'
   return new CliError('cannot_write', `${path} can't be written: ${reasonOf(error)}`, {
-    hint: rootOwnerHint(path) ?? hintFor(error, permissions),
+    hint: createChownHint(path) ?? hintFor(error, permissions),
     cause: error,
   })
 }
@@ -38,7 +38,7 @@ export function hintFor(error: unknown, otherwise: string): string {
  * Returns a hint with a `chown` command if root owns the path, or a directory above it, inside a directory of this user, as
  * after `sudo`; otherwise undefined.
  */
-export function rootOwnerHint(path: string): string | undefined {
+export function createChownHint(path: string): string | undefined {
   const parent = dirname(path)
   let owners: (number | undefined)[] = []
   catchError(() => {
@@ -47,7 +47,7 @@ export function rootOwnerHint(path: string): string | undefined {
   // No hint for root itself, who can write everywhere.
   if (owners[0] === 0 && owners[1] !== 0 && owners[1] === process.getuid?.())
     return `root owns it, as after sudo: sudo chown -R "$(id -u)" '${path}'`
-  return parent === path ? undefined : rootOwnerHint(parent)
+  return parent === path ? undefined : createChownHint(parent)
 }
 
 /** Messages for errors of Linux, by `errno`, that libuv and so Node report only as `UNKNOWN`. */

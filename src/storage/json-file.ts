@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { CliError, type ErrorCode } from '../errors.ts'
-import { catchError, errnoCode, hintFor, IS_POSIX, reasonOf, rootOwnerHint } from './file-errors.ts'
+import { catchError, createChownHint, errnoCode, hintFor, IS_POSIX, reasonOf } from './file-errors.ts'
 import { ownUserId } from './private-directory.ts'
 
 type FileCode = Extract<ErrorCode, 'cannot_read' | 'file_unusable'>
@@ -27,7 +27,7 @@ export function readOwnFile(path: string, code: FileCode = 'cannot_read'): strin
     if (!found.isFile()) throw refuse('it is not a file')
     // Accept a file of root unless it is a session's: a system's administrator may manage the settings.
     if (IS_POSIX && found.uid !== ownUserId() && (found.uid !== 0 || code !== 'cannot_read')) {
-      const hint = rootOwnerHint(path) ?? 'run this command as that user (without sudo)'
+      const hint = createChownHint(path) ?? 'run this command as that user (without sudo)'
       throw refuse(`it belongs to ${found.uid === 0 ? 'root' : 'another user'}`, { hint })
     }
     if (found.size > MAX_FILE_BYTES) throw refuse(`it is too large (${found.size} bytes)`)
@@ -39,7 +39,7 @@ export function readOwnFile(path: string, code: FileCode = 'cannot_read'): strin
     if (problem === 'ELOOP' || problem === 'EMLINK')
       throw refuse('it is a symbolic link, which is not followed')
     const permissions = 'check the owner and the permissions of that file and its directory'
-    const hint = rootOwnerHint(path) ?? hintFor(error, permissions)
+    const hint = createChownHint(path) ?? hintFor(error, permissions)
     throw refuse(`it can't be read (${reasonOf(error)})`, { hint, cause: error })
   } finally {
     const opened = file
@@ -84,11 +84,11 @@ export function unusableFileError(
  *
  * @throws Error with the defect: of a later version, or damaged
  */
-export function requireFileFormat(found: unknown, known: number): void {
-  if (found === known) return
+export function requireFormatNumber(actual: unknown, supported: number): void {
+  if (actual === supported) return
   throw new Error(
-    typeof found === 'number' && found > known
-      ? `it was written by a later version of mailclaim (format ${found}, this one knows ${known})`
+    typeof actual === 'number' && actual > supported
+      ? `it was written by a later version of mailclaim (format ${actual}, this one knows ${supported})`
       : 'it is damaged: it has no format number',
   )
 }

@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { backoffMs, NOTICE_DELAY_MS } from '../timeout.ts'
-import { realDisk, type SessionDisk } from './atomic-file.ts'
+import { type Disk, realDisk } from './atomic-file.ts'
 import { errnoCode, hintFor, reasonOf } from './file-errors.ts'
 
 export interface LockOptions<T> {
@@ -18,7 +18,7 @@ export interface LockOptions<T> {
   readonly busy?: () => CliError
   /** `continue` runs the work unlocked if the file can't be locked; allowed only for work that sends no refresh token. */
   readonly withoutLocks?: 'continue'
-  readonly disk?: SessionDisk
+  readonly disk?: Disk
 }
 
 /** Delays in milliseconds between attempts to lock; short, because an attempt is cheap. */
@@ -65,7 +65,7 @@ export async function withLock<T>(
 }
 
 /** Whether another process holds the lock; undefined if that can't be told, for example on a system without file locks. */
-export async function isLocked(path: string, disk: SessionDisk = realDisk): Promise<boolean | undefined> {
+export async function isLocked(path: string, disk: Disk = realDisk): Promise<boolean | undefined> {
   try {
     const fd = await disk.lock(path)
     if (fd !== undefined) disk.close(fd)

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs'
 import { chmod, lstat, mkdir, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { CliError } from '../errors.ts'
-import { errnoCode, hintFor, IS_POSIX, reasonOf, rootOwnerHint } from './file-errors.ts'
+import { createChownHint, errnoCode, hintFor, IS_POSIX, reasonOf } from './file-errors.ts'
 
 /**
  * Ensures that a directory exists and, except on Windows, belongs to this user with mode 0700, whatever the umask, and isn't a
@@ -55,7 +55,7 @@ async function makeDirectory(path: string, parentExists = false): Promise<void> 
 function directoryUnusable(path: string, why: string, cause?: unknown): CliError {
   return new CliError('cannot_write', `the directory ${path} can't be used: ${why}`, {
     hint:
-      rootOwnerHint(path) ??
+      createChownHint(path) ??
       hintFor(
         cause,
         'fix its owner and permissions, or set MAILCLAIM_STATE_DIR and MAILCLAIM_CONFIG_DIR to directories of yours',

@@ -1,4 +1,4 @@
-import { ABSENT, type Column, humanText, paintOf, type RenderContext, titleOf } from './columns.ts'
+import { ABSENT, type Column, cellText, paintOf, type RenderContext, titleOf } from './columns.ts'
 import { displayWidth, indent, wrap } from './measure.ts'
 
 /** Number of terminal columns between titles and values, and before a value that stands below its title. */
@@ -15,13 +15,13 @@ const MIN_VALUE_WIDTH = 16
  */
 export function renderDetailView(item: object, columns: readonly Column[], context: RenderContext): string {
   const { palette, width } = context
-  const shown = columns.filter((column) => !column.optional || humanText(column, item, context) !== ABSENT)
+  const shown = columns.filter((column) => !column.optional || cellText(column, item, context) !== ABSENT)
   const label = Math.max(0, ...shown.map((column) => displayWidth(titleOf(column)))) + GAP
   const room = width - label
   return shown
     .flatMap((column) => {
       const title = titleOf(column)
-      const text = humanText(column, item, context)
+      const text = cellText(column, item, context)
       const paint = paintOf(column, item, context)
       const isId = column.kind === 'id'
       if (displayWidth(text) > room && (isId || room < MIN_VALUE_WIDTH)) {

@@ -1,5 +1,5 @@
 import Table from 'cli-table3'
-import { ABSENT, type Column, humanText, paintOf, type RenderContext, titleOf } from './columns.ts'
+import { ABSENT, type Column, cellText, paintOf, type RenderContext, titleOf } from './columns.ts'
 import { renderDetailView } from './detail-view.ts'
 import { displayWidth, wrap } from './measure.ts'
 
@@ -48,7 +48,7 @@ export function createTable(columns: readonly Column[], context: RenderContext) 
       if (items.length === 0 || lanes.length === 0) return ''
       const isFirst = state === 'new'
       const rows = items.map((item) =>
-        lanes.map((lane): Cell => ({ lane, item, text: humanText(lane.column, item, context) })),
+        lanes.map((lane): Cell => ({ lane, item, text: cellText(lane.column, item, context) })),
       )
       for (const { lane, text } of rows.flat()) {
         measure(lane, text)

@@ -2,11 +2,11 @@ import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import {
+  collectKnownDomains,
   collectOpenDomains,
   findClaimById,
   findClaimsByName,
   forgetClaim,
-  listKnownDomains,
   readAllClaims,
   saveClaim,
 } from '../../src/claims/ledger.ts'
@@ -93,14 +93,14 @@ test('the candidates for shell completion are the domains in the ledger that sta
   const { io } = await ledger()
   await saveClaim(claimOf(), io)
   await saveClaim(claimOf({ name: 'example.org', domain_id: 'd2', status: 'completed' }), io)
-  expect(await listKnownDomains('EXA', 5, io)).toEqual([
+  expect(await collectKnownDomains('EXA', 5, io)).toEqual([
     ['example.com', 'pending'],
     ['example.org', 'completed'],
   ])
   const [entry] = await findClaimsByName('example.com', io)
   if (entry !== undefined) await forgetClaim(entry, io)
-  expect(await listKnownDomains('exa', 5, io)).toEqual([['example.org', 'completed']])
-  expect(await listKnownDomains('ex', 5, io)).toHaveLength(1)
+  expect(await collectKnownDomains('exa', 5, io)).toEqual([['example.org', 'completed']])
+  expect(await collectKnownDomains('ex', 5, io)).toHaveLength(1)
 })
 
 test('reading the claims of a domain reports a damaged file, keeps it, and returns the other claims', async () => {

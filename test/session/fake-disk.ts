@@ -1,5 +1,5 @@
 import { CliError } from '../../src/errors.ts'
-import type { SessionDisk } from '../../src/storage/atomic-file.ts'
+import type { Disk } from '../../src/storage/atomic-file.ts'
 
 /** Thrown from a system call of a killed process, whose further calls have no effect. */
 export class Killed extends Error {}
@@ -30,7 +30,7 @@ export class FakeDisk {
   readonly #held = new Map<Inode, number>()
 
   /** Returns the disk as one process sees it. @param step called before each system call; returns the fate of the call */
-  asSeenBy(process: number, step: (call: string) => Fate | undefined): SessionDisk {
+  asSeenBy(process: number, step: (call: string) => Fate | undefined): Disk {
     const open = new Map<number, Inode>()
     let next = 3
     const opened = (inode: Inode) => {

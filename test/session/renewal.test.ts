@@ -14,7 +14,7 @@ import { describeCredential } from '../../src/session/describe.ts'
 import { readNoteNames } from '../../src/session/note.ts'
 import { renewLocalSession } from '../../src/session/renew.ts'
 import { type ProfileFiles, profileFiles } from '../../src/session/session-file.ts'
-import type { SessionDisk } from '../../src/storage/atomic-file.ts'
+import type { Disk } from '../../src/storage/atomic-file.ts'
 import { withLock } from '../../src/storage/lock.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import {
@@ -162,7 +162,7 @@ describe('a refresh', () => {
 describe('a disk that fails after the token was sent', () => {
   const UNWRITTEN = "session.json can't be written: disk quota exceeded\n"
   const LOST = 'the new refresh token of profile default could not be stored: disk quota exceeded'
-  it.each<[keyof SessionDisk, always: boolean, access: unknown, end: string, warning: string, next: string]>([
+  it.each<[keyof Disk, always: boolean, access: unknown, end: string, warning: string, next: string]>([
     ['write', true, 'access-2', 'refresh_token_lost 4', '', INTERRUPTED],
     ['write', false, 7, 'refresh_token_lost 4', '', INTERRUPTED],
     ['write', false, 'access-2', 'ok', `warning: ${LOST}; sign in again: mailclaim login\n`, INTERRUPTED],

@@ -17,7 +17,7 @@ export interface DnsQuestion {
 }
 
 /** Data of an SOA record (RFC 1035 section 3.3.13). */
-export interface Soa {
+export interface SoaData {
   readonly zone: string
   readonly serial: number
   /** Negative TTL in seconds: the minimum of the SOA's own TTL and its MINIMUM field (RFC 2308 section 5). */
@@ -36,7 +36,7 @@ interface Base {
  */
 export type ResourceRecord =
   | (Base & { readonly type: 'TXT'; readonly strings: readonly Uint8Array[] })
-  | (Base & { readonly type: 'SOA'; readonly soa: Soa })
+  | (Base & { readonly type: 'SOA'; readonly soa: SoaData })
   | (Base & { readonly type: 'NS'; readonly target: string })
   | (Base & { readonly type: 'CNAME'; readonly target: string })
   | (Base & { readonly type: 'A' | 'AAAA'; readonly address: string })
@@ -192,7 +192,7 @@ function canonicalName(name: string): string {
  * Finds the first SOA record of a response: in the answer section, else in the authority section, where a negative response has
  * that of the zone that denies the name. Undefined if there is none.
  */
-export function findSoa({ answers, authority }: DnsMessage): Soa | undefined {
+export function findSoa({ answers, authority }: DnsMessage): SoaData | undefined {
   return [...answers, ...authority].find((record) => record.type === 'SOA')?.soa
 }
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { HttpRequest, HttpResponse } from '../../../src/context.ts'
-import { EXIT_RANKING } from '../../../src/errors.ts'
+import { WORST_EXIT_FIRST } from '../../../src/errors.ts'
 import { AA, type Asked, createFakeDns, type FakeReply, RCODE } from '../../dns/fake-dns.ts'
 import { type FakeZone, fakeInternet, RESOLVER, txt } from '../../dns/fake-internet.ts'
 import { createVirtualClock } from '../../dns/virtual-clock.ts'
@@ -209,7 +209,7 @@ test.each(COMMANDS.map((words) => [words.join(' '), words] as const))(
         const expected = await runEachAlone(words, domains)
         expect(ends, stderr).toEqual(expected)
         const exits = [...ends.values()].map(({ exit }) => exit)
-        expect(code).toBe(EXIT_RANKING.find((exit) => exits.includes(exit)) ?? 0)
+        expect(code).toBe(WORST_EXIT_FIRST.find((exit) => exits.includes(exit)) ?? 0)
 
         const world = await createWorld(domains)
         const line = [...words, ...names, '--format', 'tsv']
