@@ -77,7 +77,7 @@ export interface BatchCommand {
   /** Whether `readClaim` may renew an expired access token. Default: true. */
   readonly renews?: boolean
   /** Creates the row of a domain whose work threw an error. Default: a row with only the name. */
-  readonly emptyItem?: (domain: string) => object
+  readonly createErrorRow?: (domain: string) => object
   /** Time limit of the complete run, for all domains together. Default: none. */
   readonly deadline?: Deadline
   /**
@@ -116,7 +116,7 @@ export async function processDomains(
     } catch (error) {
       if (error instanceof InterruptedError || shared.io.interrupts.signal.aborted) throw error
       const failure = error instanceof CliError ? error : new CliError('bug', `this is a bug: ${error}`)
-      const item = work.emptyItem?.(domain) ?? { name: domain }
+      const item = work.createErrorRow?.(domain) ?? { name: domain }
       await reporter.addResult(domain, { label: labelOf(failure), item, error: failure })
       if (failure.exit === Exit.notConfigured || failure.exit === Exit.notSignedIn) throw failure
     }

@@ -11,8 +11,8 @@ export interface RecordLocation {
   readonly zone: string
   /** The record's name relative to the zone; `@` at the zone's apex. */
   readonly host: string
-  /** Name of the company that hosts the zone, according to its name servers; null if unknown. */
-  readonly dnsHost: string | null
+  /** Name of the DNS provider of the zone, according to its name servers; null if unknown. */
+  readonly dnsProvider: string | null
 }
 
 const TIMEOUT_MS = 4000
@@ -24,11 +24,11 @@ export async function findRecordLocation(name: string, io: Io): Promise<RecordLo
   const request = { ...dnsSettings(io.settings), deadline: createDeadline(TIMEOUT_MS, io.clock) }
   const { zone, nameservers } = await lookUpTxt(checked.ascii, request, toDnsEffects(io))
   if (zone === null) return undefined
-  return { zone, host: toRelativeName(checked.ascii, zone), dnsHost: formatDnsProviders(nameservers) }
+  return { zone, host: toRelativeName(checked.ascii, zone), dnsProvider: formatDnsProviders(nameservers) }
 }
 
 /** Returns what the user enters as "host" at the DNS provider, and in which zone; general instructions without a location. */
 export function formatHost(location: RecordLocation | undefined): string {
   if (location === undefined) return 'the name without your zone, @ for the zone itself'
-  return `${location.host}   (in the zone ${location.zone}${location.dnsHost ? `, hosted by ${location.dnsHost}` : ''})`
+  return `${location.host}   (in the zone ${location.zone}${location.dnsProvider ? `, hosted by ${location.dnsProvider}` : ''})`
 }

@@ -1,6 +1,6 @@
 import { type CheckRequest, checkDns, type ExpectedRecord } from '../dns/check.ts'
 import type { CheckReport } from '../dns/report.ts'
-import { type CheckAttempt, waitForRecord } from '../dns/wait.ts'
+import { type WaitStep, waitForRecord } from '../dns/wait.ts'
 import { toDnsEffects } from '../dns/wire/ask.ts'
 import { CliError } from '../errors.ts'
 import type { ConcurrencyLimiter } from '../limiter.ts'
@@ -46,7 +46,7 @@ export interface WatchedClaim {
 }
 
 /** One DNS check of a wait, with the claim as last seen. */
-export interface DnsWatchStep extends CheckAttempt {
+export interface DnsWatchStep extends WaitStep {
   /**
    * Message of the first finding, after the first check and after each change in DNS; with the elapsed time once a minute without a
    * change; else undefined.

@@ -12,7 +12,7 @@ const POLL_INTERVAL_MS = 3000
 type WaitRequest = CheckRequest & { readonly deadline: Deadline }
 
 /** One check while waiting for a record. */
-export interface CheckAttempt {
+export interface WaitStep {
   readonly report: CheckReport
   /** Milliseconds until the next check; null after the last one. */
   readonly nextInMs: number | null
@@ -31,7 +31,7 @@ export async function* waitForRecord(
   request: WaitRequest,
   effects: DnsEffects,
   runLimited: <T>(work: () => Promise<T>) => Promise<T> = (work) => work(),
-): AsyncGenerator<CheckAttempt, CheckReport, void> {
+): AsyncGenerator<WaitStep, CheckReport, void> {
   const { clock } = effects
   // Set while checks have the finding `cached`. `since`: time of the first such check (monotonic clock). `longestMs`: longest
   // wait that these checks have reported.

@@ -44,9 +44,9 @@ export function unsentTokenError(profile: string): CliError {
   return new CliError('refresh_interrupted', message, { hint })
 }
 
-/** Returns the error for a session that has ended. @param why reason of the service or the sign-out, if there is one */
-export function sessionOverError(profile: string, why: string | null | undefined): CliError {
-  const message = `the session of profile ${profile} is over: ${why ?? 'the service refused its refresh token'}`
+/** Returns the error for a session that has ended. @param reason given by the service or the sign-out, if there is one */
+export function sessionOverError(profile: string, reason: string | null | undefined): CliError {
+  const message = `the session of profile ${profile} is over: ${reason ?? 'the service refused its refresh token'}`
   const hint = `if this machine was copied or restored, see docs/token-safety.md; ${signInHint(profile)}`
   return new CliError('session_over', message, { hint })
 }
@@ -54,10 +54,10 @@ export function sessionOverError(profile: string, why: string | null | undefined
 /** Returns the error for a new refresh token that couldn't be stored. */
 export function tokenLostError(
   profile: string,
-  why = 'something removed its file',
+  reason = 'something removed its file',
   cause?: unknown,
 ): CliError {
-  const message = `the new refresh token of profile ${profile} could not be stored: ${why}`
+  const message = `the new refresh token of profile ${profile} could not be stored: ${reason}`
   return new CliError('refresh_token_lost', message, { hint: signInHint(profile), cause })
 }
 

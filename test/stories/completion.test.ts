@@ -80,17 +80,14 @@ describe.runIf(needs('zsh', 'tmux'))('zsh', () => {
       'from a script in a directory of fpath',
       'mkdir -p fn && mailclaim completion zsh > fn/_mailclaim && fpath=($PWD/fn $fpath)\nautoload -Uz compinit && compinit -u -D',
     ],
-  ])(
-    'zsh completion %s offers commands, options, option values, profiles and domains',
-    async (_how, setUp) => {
-      const world = await createHome()
-      writeFileSync(join(world.home, '.zshrc'), `PS1='$ '\n${setUp}\necho ready\n`)
-      const shell = openShell(`env ZDOTDIR='${world.home}' zsh -o no_global_rcs -i`, world)
-      await shell.until(/ready/)
-      await exercise(shell)
-      await shell.tab('mailclaim config ', /list +-- list the settings/)
-    },
-  )
+  ])('zsh completion %s offers commands, options, values, profiles and domains', async (_how, setUp) => {
+    const world = await createHome()
+    writeFileSync(join(world.home, '.zshrc'), `PS1='$ '\n${setUp}\necho ready\n`)
+    const shell = openShell(`env ZDOTDIR='${world.home}' zsh -o no_global_rcs -i`, world)
+    await shell.until(/ready/)
+    await exercise(shell)
+    await shell.tab('mailclaim config ', /list +-- list the settings/)
+  })
 })
 
 describe.runIf(needs('fish'))('fish', () => {

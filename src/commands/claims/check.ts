@@ -116,7 +116,7 @@ export const command = defineCommand({
       {
         columns: [...COLUMNS, ...ERROR_COLUMNS],
         takesIds: true,
-        emptyItem: emptyReport,
+        createErrorRow: emptyReport,
         deadline: check.deadline,
         renews,
         async perform(input, run) {
