@@ -186,7 +186,7 @@ describe.runIf(needs('posix'))('the compile cache', () => {
     expect(chosen()).toBeUndefined()
   })
 
-  it("compiled code is not kept in another user's directories, and none are created there", () => {
+  it("compiled code is not kept in another user's home directory, and nothing is created there", () => {
     // Runs as another user, or as root with the environment of a user.
     const { home, chosen } = createCache()
     if (ours === 0) chownSync(home, NOBODY, NOBODY)

@@ -211,7 +211,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
     return { PATH, INSTALL_FROM: archives }
   }
 
-  test('on a machine without Node, the action claims with the archive, or prints one error if SHA256SUMS is missing', async () => {
+  test('on a machine without Node, the action claims the domain with the release archive, and exits 1 with one error if SHA256SUMS is missing', async () => {
     const { world, run, domain } = createJob()
     const machine = await withoutNode(world)
     const { outputs, log } = run({ domain, publish: './publish.sh' }, machine)

@@ -143,7 +143,7 @@ test.each([
   expect(world.state.verifications).toBe(0)
 })
 
-test('claim continues to wait for DNS while the service is down, and requests the claim once a minute', async () => {
+test('claim continues to wait for DNS while GET requests get status 503, and tries to get the claim once a minute', async () => {
   const world = claiming(undefined, {
     respond: (request) => (request.startsWith('GET') ? jsonResponse(503, {}) : jsonResponse(201, claimOf())),
     txt: () => [],

@@ -93,7 +93,7 @@ describe('a list of the service', () => {
     expect(back.err).toContain(`--before ${all[100]}`)
   })
 
-  it('grants list filters by state, and --limit counts the matches', async () => {
+  it('grants list --state revoked prints only revoked grants, and --limit is the maximum number of these', async () => {
     const { type } = await sandboxWith({ grants: 40 })
     const every = lines((await type('grants list --format jsonl')).out).map((line) => JSON.parse(line))
     const revoked = every.filter((grant) => grant.revoked_at !== null)

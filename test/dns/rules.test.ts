@@ -561,7 +561,7 @@ test.each<[FindingCode, number, string]>([
   },
 )
 
-test('texts of findings have at most 100 characters besides facts, begin in lower case or with DNSSEC, and end without a full stop', () => {
+test('texts of findings have at most 100 characters without their placeholders, begin in lower case or with DNSSEC, and end without a full stop', () => {
   for (const [code, { message, fix }] of Object.entries(FINDING_TEXTS))
     for (const words of [message, fix]) {
       const own = words.replace(/\{\w+(:\w+)?\}|[[\]]/g, '')

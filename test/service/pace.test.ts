@@ -75,7 +75,7 @@ test('requests stop waiting and return the 429 after five minutes of refusals', 
   expect(seen.sent).toBeLessThan(500)
 })
 
-test('a 429 with a Retry-After of an hour is returned at once', async () => {
+test('a response with status 429 and a Retry-After of an hour is returned at once', async () => {
   const { clock, sendAll } = service(() => refused('3600'))
   expect((await sendAll(20)).map(({ status }) => status)).toEqual(Array(20).fill(429))
   expect(clock.monotonic()).toBeLessThan(1000)
