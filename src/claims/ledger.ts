@@ -7,7 +7,7 @@ import { CliError } from '../errors.ts'
 import { parseTimestamp } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { isProfileName } from '../settings/profiles.ts'
-import { parseSetting, type Settings } from '../settings/settings.ts'
+import { getSetting, type Settings } from '../settings/settings.ts'
 import { writeFileDurably } from '../storage/atomic-file.ts'
 import { cannotWriteError, catchError, errnoCode, reasonOf } from '../storage/file-errors.ts'
 import { readJsonFile, requireFormatNumber, unusableFileError } from '../storage/json-file.ts'
@@ -276,7 +276,7 @@ function nameKey(name: string): string {
  * @throws CliError exit 2 if it is malformed
  */
 export const baseUrlOf = (settings: Pick<Settings, 'chosen'>): string | undefined =>
-  parseSetting('base_url', settings)
+  getSetting('base_url', settings)
 
 const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 32)
 

@@ -14,8 +14,8 @@ import { copyWithSetting, updateConfig } from '../settings/config.ts'
 import {
   getBaseUrl,
   getClientId,
+  getSetting,
   isJsonFormat,
-  parseSetting,
   type Settings,
   type UnparsedSettings,
 } from '../settings/settings.ts'
@@ -93,7 +93,7 @@ async function promptForMissing(io: Io, withApiKey: boolean): Promise<Settings> 
   const { settings, prompts } = io
   if (!settings.interactive) return settings
   const needed = withApiKey ? (['base_url'] as const) : (['base_url', 'client_id'] as const)
-  const missing = needed.filter((key) => parseSetting(key, settings) === undefined)
+  const missing = needed.filter((key) => getSetting(key, settings) === undefined)
   if (missing.includes('base_url'))
     await io.say('To try it without an account, run this in another terminal: mailclaim sandbox')
   const chosen = { ...settings.chosen }
@@ -133,7 +133,7 @@ function validationResult(check: () => unknown): true | string {
  */
 async function prepareStore(io: Io, kind: Session['kind']): Promise<PreparedSignIn> {
   const { settings, prompts } = io
-  const store = parseSetting('store', settings)
+  const store = getSetting('store', settings)
   if (store === 'etcd') {
     if (kind === 'api_key') throw usageError("an API key isn't kept in etcd", 'add --store file')
     const { prepareSharedSignIn } = await import('../session/shared/sign-in.ts')
@@ -157,8 +157,8 @@ async function prepareStore(io: Io, kind: Session['kind']): Promise<PreparedSign
  */
 async function signInWithBrowser(opensBrowser: boolean, timeoutMs: number, prepared: PreparedSignIn, io: Io) {
   const { settings, environment } = io
-  const scopes = parseSetting('scope', settings) ?? []
-  const resource = parseSetting('resource', settings)
+  const scopes = getSetting('scope', settings) ?? []
+  const resource = getSetting('resource', settings)
   const exchange = async (code: CodeExchangeRequest) => {
     prepared.reserve()
     const { access, refreshToken } = await exchangeCode(io, code)
@@ -175,15 +175,15 @@ async function signInWithBrowser(opensBrowser: boolean, timeoutMs: number, prepa
   const chosen: LoginOptions = {
     scopes,
     resource,
-    target: parseRedirectUri(parseSetting('redirect_uri', settings)),
+    target: parseRedirectUri(getSetting('redirect_uri', settings)),
     // Over SSH, open a browser only if BROWSER is set: remote editors set it to a helper that opens the browser on the user's
     // machine.
     openBrowser: opensBrowser && (!environment.ssh || environment.browser !== undefined),
     // Accept a pasted redirect URL on stdin: from a terminal with prompts allowed, or from a pipe with `--no-browser` or JSON output.
     readInput: settings.interactive || (!opensBrowser && !io.stdin.isTTY),
     timeoutMs,
-    issuer: parseSetting('issuer', settings),
-    authorizationEndpoint: parseSetting('authorization_endpoint', settings),
+    issuer: getSetting('issuer', settings),
+    authorizationEndpoint: getSetting('authorization_endpoint', settings),
   }
   return login(chosen, exchange, createReporter(chosen, io), io)
 }
@@ -265,7 +265,7 @@ async function readApiKey({ stdin, prompts, settings }: Io): Promise<string> {
  * sign-in at a new service must not go to the authorization server of the old one.
  */
 function dropOtherServiceSettings(settings: Settings): Settings {
-  const base = parseSetting('base_url', settings)
+  const base = getSetting('base_url', settings)
   if (base === undefined) return settings
   const kept = copyWithSetting(settings.profileConfig, 'base_url', base)
   const chosen = Object.entries(settings.chosen).filter(
@@ -285,7 +285,7 @@ async function saveSettings(store: StoreKind, io: Io): Promise<void> {
     (key) => /^(base_url|client_id|issuer)$/.test(key) || (store === 'etcd' && /^store_/.test(key)),
   )
   const usedSettings: ProfileConfig = {}
-  for (const key of keys) if (chosen[key]) usedSettings[key] = formatSetting(parseSetting(key, settings))
+  for (const key of keys) if (chosen[key]) usedSettings[key] = formatSetting(getSetting(key, settings))
   if (store !== (profileConfig.store ?? SETTINGS.store.default)) usedSettings.store = store
   const updateProfile = (profile: ProfileConfig | undefined): ProfileConfig => ({
     ...copyWithSetting(profile, 'base_url', usedSettings.base_url),
@@ -311,7 +311,7 @@ async function reportResult(session: Session, io: Io, columns: readonly Column[]
   await io.say(`${what} profile ${profile}; the secret is in ${STORE_DESCRIPTIONS[store]}.`)
   if (io.environment.apiKey !== undefined)
     await io.warn('MAILCLAIM_API_KEY is set and overrides it: unset it to use what was just stored')
-  const requested = parseSetting('scope', settings) ?? []
+  const requested = getSetting('scope', settings) ?? []
   if (kind === 'session' && requested.length > 0 && scope !== null) {
     // Accept spaces and commas as separators: some services separate scopes with commas, but a comma can also be part of a scope
     // (RFC 6749 section 3.3).

@@ -5,7 +5,7 @@ import { CliError } from '../errors.ts'
 import { describeCredential } from '../session/describe.ts'
 import { findSession, profileFiles } from '../session/session-file.ts'
 import { getConfigPath } from '../settings/config.ts'
-import { getBaseUrl, getClientId, parseSetting, usesSharedStore } from '../settings/settings.ts'
+import { getBaseUrl, getClientId, getSetting, usesSharedStore } from '../settings/settings.ts'
 import { shellQuote } from '../shell-quote.ts'
 import { removeFileDurably, writeFileDurably } from '../storage/atomic-file.ts'
 import { withLock } from '../storage/lock.ts'
@@ -60,7 +60,7 @@ export async function examineCredentialStore(io: Io): Promise<CheckResult> {
   const profile = io.settings.profile.value
   // Skip etcd: `examineSession` reads the session from etcd.
   if (usesSharedStore(io.settings)) return skippedResult('the session is in etcd')
-  const store = findSession(profileFiles(io, profile))?.store ?? parseSetting('store', io.settings)
+  const store = findSession(profileFiles(io, profile))?.store ?? getSetting('store', io.settings)
   if (store === 'file') return okResult('secrets are kept in a file, as configured')
   await testKeychain(io, profile)
   return okResult("the system's keychain can save, read and delete a secret")

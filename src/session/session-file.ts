@@ -3,7 +3,7 @@ import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import type { AccessToken } from '../oauth/token-endpoint.ts'
 import { validateProfileName } from '../settings/profiles.ts'
-import { parseSetting, type Settings } from '../settings/settings.ts'
+import { getSetting, type Settings } from '../settings/settings.ts'
 import type { StoreKind } from '../settings/table.ts'
 import { realDisk } from '../storage/atomic-file.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
@@ -121,8 +121,8 @@ export function checkSessionMatch(
   { service, client, profile }: Pick<Session, 'service' | 'client' | 'profile'>,
   { settings }: { readonly settings: Pick<Settings, 'chosen'> },
 ): void {
-  const asked = parseSetting('base_url', settings)
-  const clientId = parseSetting('client_id', settings)
+  const asked = getSetting('base_url', settings)
+  const clientId = getSetting('client_id', settings)
   if (asked !== undefined && service !== null && asked !== service)
     throw sessionMismatchError('service', service, asked, profile)
   if (clientId !== undefined && client !== null && clientId !== client)

@@ -12,7 +12,7 @@ import { formatSetting, type ProfileConfig, type SettingKey } from './table.ts'
 /** Milliseconds to wait for the lock of the configuration file, which a writer holds for a few milliseconds. */
 const LOCK_TIMEOUT_MS = 5000
 
-/** Content of the configuration file. Values of settings are unparsed: `parseSetting` parses a value when it is used. */
+/** Content of the configuration file. Values of settings are unparsed: `getSetting` parses a value when it is used. */
 export interface Config {
   version: 1
   /** Name of the profile that `auth switch` chose; absent if `auth switch` was never used. */

@@ -136,7 +136,7 @@ export async function resolveSettings(
     },
     colorOption: options.color,
     get httpTimeoutMs() {
-      return parseSetting('http_timeout', { chosen }) * 1000
+      return getSetting('http_timeout', { chosen }) * 1000
     },
     argv,
   }
@@ -166,7 +166,7 @@ function resolveValue(
  *
  * @throws CliError exit 2 or 3 for an invalid value, with the name of its option, variable or setting
  */
-export function parseSetting<Key extends SettingKey>(
+export function getSetting<Key extends SettingKey>(
   key: Key,
   { chosen }: Pick<Settings, 'chosen'>,
 ): SettingValue<Key> {
@@ -178,10 +178,10 @@ export function parseSetting<Key extends SettingKey>(
 /** Returns the resolvers for DNS checks (`'system'` if none is set) and the authoritative servers' port. @throws CliError exit 2 */
 export function dnsSettings(settings: Pick<Settings, 'chosen'>) {
   const name = settingSource('resolver', settings)
-  const given = parseSetting('resolver', settings)?.map((text) => parseResolver(text, name))
+  const given = getSetting('resolver', settings)?.map((text) => parseResolver(text, name))
   return {
     resolvers: given ?? ('system' as const),
-    authoritativePort: parseSetting('authoritative_port', settings),
+    authoritativePort: getSetting('authoritative_port', settings),
   }
 }
 
@@ -213,7 +213,7 @@ export function getClientId(settings: Settings): string {
 }
 
 function requireText(key: 'base_url' | 'client_id', what: string, settings: Settings) {
-  const value = parseSetting(key, settings)
+  const value = getSetting(key, settings)
   if (value !== undefined) return value
   const login = `mailclaim login --${settingName(key)} ${key === 'base_url' ? 'URL' : 'ID'}`
   const hint = `set ${SETTINGS[key].variable}, or sign in: ${addProfileFlag(login, settings.profile.value)}`

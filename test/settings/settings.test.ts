@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Context } from '../../src/context.ts'
-import { type GivenOptions, parseSetting, resolveSettings } from '../../src/settings/settings.ts'
+import { type GivenOptions, getSetting, resolveSettings } from '../../src/settings/settings.ts'
 import {
   SETTING_KEYS,
   SETTINGS,
@@ -80,13 +80,13 @@ describe.each(Object.entries(EXAMPLES) as [SettingKey, readonly [string, string 
     })
 
     if (invalid === null) return
-    test(`an invalid value of the setting ${key} is refused by config set and by parseSetting`, async () => {
+    test(`an invalid value of the setting ${key} is refused by config set and by getSetting`, async () => {
       const context = createFakeContext()
       expect(await run(['config', 'set', name, invalid], context)).toBe(2)
       expect(context.stderr.text).toMatch(new RegExp(`^error: .*(${name}|${JSON.stringify(invalid)})`))
       const settings = await resolveSettings({}, [], createFakeContext(inVariable(key, invalid)))
       // An invalid value is an error only in commands that use the setting.
-      expect(() => parseSetting(key, settings)).toThrow(setting.variable ?? name)
+      expect(() => getSetting(key, settings)).toThrow(setting.variable ?? name)
     })
   },
 )

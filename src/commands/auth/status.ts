@@ -1,7 +1,7 @@
 import { CliError } from '../../errors.ts'
 import { formatServiceTimestamp } from '../../service/timestamps.ts'
 import type { CredentialDescription, CredentialState } from '../../session/describe.ts'
-import { parseSetting } from '../../settings/settings.ts'
+import { getSetting } from '../../settings/settings.ts'
 import { STORE_DESCRIPTIONS, type StoreKind } from '../../settings/table.ts'
 import type { Column } from '../../terminal/columns.ts'
 import type { Io } from '../../terminal/io.ts'
@@ -114,7 +114,7 @@ async function buildStatus(
 /** Returns the base URL of the settings; null if there is none, or if it is invalid, because it may then contain a password. */
 function readBaseUrl({ settings }: Io): string | null {
   try {
-    return parseSetting('base_url', settings) ?? null
+    return getSetting('base_url', settings) ?? null
   } catch {
     return null
   }

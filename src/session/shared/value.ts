@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { CompactEncrypt, compactDecrypt, decodeProtectedHeader } from 'jose'
 import { CliError } from '../../errors.ts'
-import { parseSetting } from '../../settings/settings.ts'
+import { getSetting } from '../../settings/settings.ts'
 import { IS_POSIX, reasonOf } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
 import type { Session } from '../session-file.ts'
@@ -41,11 +41,11 @@ const FORMAT = 1
  */
 export function readEtcdSetup(io: Io) {
   const { environment, settings } = io
-  const urls = parseSetting('store_url', settings)
+  const urls = getSetting('store_url', settings)
   if (urls === undefined)
     throw notConfigured('the members of etcd are not configured', 'set --store-url or MAILCLAIM_STORE_URL')
-  const cert = readFile('store-cert', parseSetting('store_cert', settings))
-  const key = readFile('store-cert-key', parseSetting('store_cert_key', settings))
+  const cert = readFile('store-cert', getSetting('store_cert', settings))
+  const key = readFile('store-cert-key', getSetting('store_cert_key', settings))
   const { storeUser: name, storePasswordFile } = environment
   const password =
     environment.storePassword ??
@@ -68,7 +68,7 @@ export type EtcdSetup = ReturnType<typeof readEtcdSetup>
  */
 function sealingKey(io: Io): Uint8Array {
   const make = 'make a key with: openssl rand -base64 32'
-  const file = parseSetting('store_key_file', io.settings)
+  const file = getSetting('store_key_file', io.settings)
   const { storeKey = readFile('store-key-file', file, 'private') } = io.environment
   if (storeKey === undefined)
     throw notConfigured('the key that encrypts the session in etcd is missing (MAILCLAIM_STORE_KEY)', make)
