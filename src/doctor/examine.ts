@@ -6,7 +6,7 @@ import {
   examineConfiguration,
   examineCredentialStore,
   examineDirectories,
-  examineLock,
+  examineFileLocking,
   examineSession,
 } from './machine.ts'
 import { examineNetwork } from './network.ts'
@@ -38,7 +38,7 @@ export async function examineSetup(outer: Io): Promise<NamedCheckResult[]> {
   const network = examined.then((results) => results.network)
   const clock = examined.then((results) => results.clock)
   const folders = run('folders', examineDirectories(io), 'not with a key')
-  const lock = folders.then(() => examineLock(io))
+  const lock = folders.then(() => examineFileLocking(io))
   const results = await Promise.all([
     run('configuration', examineConfiguration(io)),
     folders,

@@ -71,7 +71,7 @@ export async function examineCredentialStore(io: Io): Promise<CheckResult> {
  *
  * @throws CliError `store_unavailable`, exit 4, if the second lock isn't refused; as `withLock`
  */
-export async function examineLock(io: Io): Promise<CheckResult> {
+export async function examineFileLocking(io: Io): Promise<CheckResult> {
   const { state } = io.directories
   if (!existsSync(state)) return skippedResult('there is no folder for it')
   const path = join(state, 'doctor.lock')
