@@ -211,7 +211,7 @@ export interface DnsServerAddress {
   readonly port: number
 }
 
-export interface DnsExchange<Server = DnsServerAddress> {
+export interface DnsRequest<Server = DnsServerAddress> {
   readonly server: Server
   /** DNS query in wire format, without TCP's length prefix (RFC 1035 section 4.2.2). */
   readonly message: Uint8Array
@@ -224,9 +224,9 @@ export interface DnsExchange<Server = DnsServerAddress> {
 /** DNS transports. `udp` and `tcp` resolve to an accepted message or reject with a `DnsTransportError`. */
 export interface DnsNetwork {
   /** Sends one datagram from a new port, against spoofing, and ignores datagrams from other addresses or ports. */
-  udp(exchange: DnsExchange): Promise<Uint8Array>
+  udp(exchange: DnsRequest): Promise<Uint8Array>
   /** Sends one query over a new TCP connection (RFC 7766), which is closed afterward. */
-  tcp(exchange: DnsExchange): Promise<Uint8Array>
+  tcp(exchange: DnsRequest): Promise<Uint8Array>
   /** Returns the recursive resolvers of this machine's configuration; an empty array if none is usable. */
   systemResolvers(): Promise<readonly DnsServerAddress[]>
 }

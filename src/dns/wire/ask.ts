@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import { type Context, type DnsExchange, type DnsNetwork, DnsTransportError } from '../../context.ts'
+import { type Context, type DnsNetwork, type DnsRequest, DnsTransportError } from '../../context.ts'
 import type { Deadline } from '../../timeout.ts'
 import type { DnsServer } from './address.ts'
 import { exchangeOverHttps } from './https.ts'
@@ -7,7 +7,7 @@ import { type DnsMessage, type DnsQuestion, decodeResponse, encodeQuery } from '
 
 /** Transports of DNS queries, UDP, TCP and HTTPS, and the system's resolvers. */
 export interface DnsTransports extends DnsNetwork {
-  https(exchange: DnsExchange<URL>): Promise<Uint8Array>
+  https(exchange: DnsRequest<URL>): Promise<Uint8Array>
 }
 
 /** Effects of DNS queries: clock, random numbers, network; `signal` aborts the queries. */
@@ -21,7 +21,7 @@ export function toDnsEffects(
   context: Pick<Context, 'clock' | 'random' | 'dns' | 'http' | 'interrupts'>,
 ): DnsEffects {
   const { clock, random, dns, http, interrupts } = context
-  const network = { ...dns, https: (exchange: DnsExchange<URL>) => exchangeOverHttps(exchange, http) }
+  const network = { ...dns, https: (exchange: DnsRequest<URL>) => exchangeOverHttps(exchange, http) }
   return { clock, random, dns: network, signal: interrupts.signal }
 }
 
@@ -139,7 +139,7 @@ export async function getAnswer(
 
 /** Sends one query over one transport, and returns the response. Rejects with a `DnsTransportError`. */
 async function send<Server extends DnsServer>(
-  exchange: (exchange: DnsExchange<Server>) => Promise<Uint8Array>,
+  exchange: (exchange: DnsRequest<Server>) => Promise<Uint8Array>,
   server: Server,
   question: DnsQuestion,
   deadline: Deadline,
@@ -188,8 +188,8 @@ export function limitQueries(dns: DnsTransports, max: number) {
   let left = max
   let isReached = false
   const limited =
-    <Server>(send: (exchange: DnsExchange<Server>) => Promise<Uint8Array>) =>
-    async (exchange: DnsExchange<Server>) => {
+    <Server>(send: (exchange: DnsRequest<Server>) => Promise<Uint8Array>) =>
+    async (exchange: DnsRequest<Server>) => {
       if (left <= 0) {
         isReached = true
         throw new DnsTransportError('not_checked', `the limit of ${max} queries is reached`)

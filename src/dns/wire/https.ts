@@ -1,4 +1,4 @@
-import { type DnsExchange, DnsTransportError, type HttpTransport, TransportError } from '../../context.ts'
+import { type DnsRequest, DnsTransportError, type HttpTransport, TransportError } from '../../context.ts'
 import { excerpt } from '../../terminal/sanitize.ts'
 import { runExchange } from './network.ts'
 
@@ -12,7 +12,7 @@ const MAX_BYTES = 65_535
  * certificates. Redirects aren't followed. Rejects with a `DnsTransportError`, whose message is for users.
  */
 export function exchangeOverHttps(
-  exchange: DnsExchange<URL>,
+  exchange: DnsRequest<URL>,
   http: Pick<HttpTransport, 'send'>,
 ): Promise<Uint8Array> {
   return runExchange(exchange, (resolve, reject) => {
@@ -24,7 +24,7 @@ export function exchangeOverHttps(
 
 /** Sends the POST request, and returns the response's body; rejects unless it is a DNS message that `accept` takes. */
 async function post(
-  { server, message, timeoutMs, accept }: DnsExchange<URL>,
+  { server, message, timeoutMs, accept }: DnsRequest<URL>,
   http: Pick<HttpTransport, 'send'>,
   signal: AbortSignal,
 ): Promise<Uint8Array> {
