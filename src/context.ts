@@ -211,6 +211,7 @@ export interface DnsServerAddress {
   readonly port: number
 }
 
+/** One DNS query to send to one server, with its time limit. */
 export interface DnsRequest<Server = DnsServerAddress> {
   readonly server: Server
   /** DNS query in wire format, without TCP's length prefix (RFC 1035 section 4.2.2). */

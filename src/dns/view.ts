@@ -28,6 +28,7 @@ export type FindingView = ReportView['findings'][number]
 /** One server's answer of a `ReportView`, with a label and a tone. */
 export type AnswerView = ReturnType<typeof viewAnswer>
 
+/** Prepares a report for users: texts and tones for terminals, Markdown and HTML. */
 export function toReportView(report: CheckReport) {
   const { name, expected, nameservers, resolvers, findings } = report
   const isListing =

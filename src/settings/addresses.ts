@@ -77,8 +77,8 @@ export function parseServerUrl(
 }
 
 /** Replaces the user info, query and fragment of a URL, even a malformed one, with `…`, because they may contain secrets. */
-export function maskUrlSecrets(text: string): string {
-  return text.replace(/^([a-z][\w+.-]*:\/\/)?.*@/is, '$1…@').replace(/([?#]).+$/s, '$1…')
+export function maskUrlSecrets(url: string): string {
+  return url.replace(/^([a-z][\w+.-]*:\/\/)?.*@/is, '$1…@').replace(/([?#]).+$/s, '$1…')
 }
 
 /** Replaces the user info of URLs in a text with `…`; without a scheme, only user info with a password (`user:password@host`). */
