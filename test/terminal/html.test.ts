@@ -35,7 +35,7 @@ test('nested HTML templates stay markup, and undefined renders as nothing', () =
   )
 })
 
-test('an object from JSON that imitates the result of an HTML template inserts no markup', () => {
+test('an object parsed from JSON that imitates markup from an HTML template inserts no markup', () => {
   const fake = JSON.parse('{"isEscaped":true,"toString":"<b>"}') as Html
   expect(() => html`${fake}`).toThrow(TypeError)
   expect(String(html`${JSON.parse('{"isEscaped":true,"value":"<b>"}') as Html}`)).not.toContain('<b>')
