@@ -139,7 +139,7 @@ describe.runIf(needs('posix'))('the compile cache', () => {
     return { home, cache, mailclaim, compiled, chosen: (user?: number) => compileCache({ HOME: home }, user) }
   }
 
-  it("compiled code is kept in mailclaim's directory below the cache directory, which is created if missing", () => {
+  it("compiled code is cached in mailclaim's directory below the cache directory, which is created if missing", () => {
     const { cache, compiled, chosen } = createCache()
     expect(chosen()).toBe(compiled)
     expect([cache, compiled].map((path) => statSync(path).mode & 0o777)).toEqual([0o700, 0o700])
@@ -153,7 +153,7 @@ describe.runIf(needs('posix'))('the compile cache', () => {
     expect(chosen()).toBe(join(home, 'elsewhere/mailclaim/compiled'))
   })
 
-  it('compiled code is kept in a group-writable directory if others cannot enter its parent', () => {
+  it('compiled code is cached in a group-writable directory if others cannot enter its parent', () => {
     const { home, cache, compiled, chosen } = createCache()
     mkdirSync(cache)
     chmodSync(cache, 0o775)
@@ -161,7 +161,7 @@ describe.runIf(needs('posix'))('the compile cache', () => {
     expect(chosen()).toBe(compiled)
   })
 
-  it('compiled code is kept in a new directory below a sticky directory such as /tmp', () => {
+  it('compiled code is cached in a new directory below a sticky directory such as /tmp', () => {
     const { home } = createCache()
     chmodSync(home, 0o1777)
     expect(compileCache({ XDG_CACHE_HOME: home })).toBe(join(home, 'mailclaim/compiled'))

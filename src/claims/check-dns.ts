@@ -145,7 +145,7 @@ const NO_VALUE_NOTICE =
  * Tells the user that a check had no value to look for. If no server gave a conclusive answer and the format doesn't print the
  * findings, warns of the first finding instead.
  */
-export async function explainMissingValue(
+export async function sayValueIsMissing(
   { findings, nameservers, resolvers }: CheckReportJson,
   io: Io,
 ): Promise<void> {

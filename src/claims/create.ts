@@ -8,7 +8,7 @@ import { BATCH_CLAIM_COLUMNS, CLAIM_COLUMNS } from './columns.ts'
 import type { BatchOptions } from './definition.ts'
 import { findClaimsByName } from './ledger.ts'
 import { judgeClaim } from './lifecycle.ts'
-import { parseDomain, requestClaim } from './load.ts'
+import { claimDomain, parseDomain } from './load.ts'
 import { describeIgnoredOptions, startClaim } from './workflow.ts'
 import { printClaim, printClaimEvent } from './write.ts'
 
@@ -66,7 +66,7 @@ export async function createSeveralClaims(
       // the domain here; `claims create` with this domain alone starts a claim.
       if (newest !== undefined && before?.phase === 'superseded')
         return { label: 'superseded', item: newest.claim, error: before.error }
-      const { claim, created } = await requestClaim(requestFor(domain, region), { client: client(), io })
+      const { claim, created } = await claimDomain(requestFor(domain, region), { client: client(), io })
       return { label: created ? 'created' : 'open before', item: claim }
     },
   }

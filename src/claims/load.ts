@@ -179,7 +179,7 @@ export async function refreshClaim(
  * @returns the claim, and whether it is new; false if the service responded with an existing claim (200)
  * @throws CliError as `createClaim` and `extractRecord`; `unexpected_answer`, exit 7, for a claim of another domain
  */
-export async function requestClaim(request: ClaimRequest, { client, io }: ServiceAccess) {
+export async function claimDomain(request: ClaimRequest, { client, io }: ServiceAccess) {
   try {
     const { claim: answer, created } = await createClaim(client, request)
     const name = toAsciiName(request.name)

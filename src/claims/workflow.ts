@@ -12,9 +12,9 @@ import { domainArg, formatDomain, judgeClaim } from './lifecycle.ts'
 import {
   bestEffortOptions,
   type ClaimAccess,
+  claimDomain,
   isNotFoundError,
   refreshClaim,
-  requestClaim,
   requestVerification,
   type ServiceAccess,
   unknownClaimError,
@@ -170,7 +170,7 @@ export async function* startClaim(request: ClaimRequest, access: ServiceAccess):
   const [before] = await findClaimsByName(request.name, io)
   const earlier = before && judgeClaim(before.claim, io.clock.now()).isOpen ? before.claim : undefined
   // Repeat the region of the open claim: otherwise the service would start the new claim in its default region.
-  const { claim, created } = await requestClaim({ region: earlier?.region ?? undefined, ...request }, access)
+  const { claim, created } = await claimDomain({ region: earlier?.region ?? undefined, ...request }, access)
   if (!created) return yield* continueClaim(request, claim, 'the claim was already pending')
   const value = earlier === undefined ? before?.claim.record?.value : undefined
   const after = value ? `; remove the TXT value "${clip(value, MAX_VALUE_LENGTH)}" of the earlier one` : ''

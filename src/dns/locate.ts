@@ -4,7 +4,7 @@ import { type Delegation, type FoundZone, OUTCOME_LABELS, type ZoneLocation } fr
 import type { CheckCache } from './shared-cache.ts'
 import { canBeServerAddress, type DnsServer, formatResolver, hasIpv6Address } from './wire/address.ts'
 import { awaitPreferred, type DnsEffects, getAnswer, sendQuery } from './wire/ask.ts'
-import { type DnsMessage, findSoa, listNsHosts, type ResourceRecord } from './wire/message.ts'
+import { collectNsHosts, type DnsMessage, findSoa, type ResourceRecord } from './wire/message.ts'
 import { canQueryName, collectAncestors, countLabels, isWithin } from './wire/name.ts'
 import { isRegistry, registrableDomainOf } from './wire/registry.ts'
 
@@ -243,7 +243,7 @@ function isFromAbove(message: DnsMessage, zone: string): boolean {
 function readDelegation(message: DnsMessage, zone: string, port: number): Delegation | undefined {
   if (message.rcode !== 'NOERROR') return undefined
   const records = [...message.answers, ...message.authority]
-  const hosts = listNsHosts(records, zone)
+  const hosts = collectNsHosts(records, zone)
   if (hosts.length === 0) return undefined
   const glue = (host: string) => message.additional.filter(({ name }) => name === host)
   const known = hosts.slice(0, MAX_SERVERS).map((host) => [host, readAddresses(glue(host), port)] as const)

@@ -4,7 +4,7 @@ import { isConclusive, type ResolverObservation } from './observations.ts'
 import { toTxtObservation } from './servers.ts'
 import type { DnsServer } from './wire/address.ts'
 import { getAnswer, sendQuery } from './wire/ask.ts'
-import { type DnsMessage, listNsHosts } from './wire/message.ts'
+import { collectNsHosts, type DnsMessage } from './wire/message.ts'
 
 /** Maximum milliseconds for the TXT queries to a resolver, which queries servers from the root down if its cache is empty. */
 const RESOLVER_MS = 5000
@@ -50,7 +50,7 @@ export async function observeResolver(
   const first = await observe(false)
   if (zone === undefined) return first
   if (isConclusive(first.outcome) && first.outcome !== 'match')
-    return { ...first, cached: await queryCached(['NS'], ({ answers }) => listNsHosts(answers, zone)) }
+    return { ...first, cached: await queryCached(['NS'], ({ answers }) => collectNsHosts(answers, zone)) }
   if (first.outcome !== 'servfail') return first
   const { outcome: unchecked } = await observe(true)
   if (!isConclusive(unchecked)) return first

@@ -3,7 +3,7 @@ import { type DnsCheck, findZone, isFromZone, isImplausible, MAX_SERVERS, resolv
 import type { CnameChain, FoundZone, ServerObservation, TxtObservation, TxtOutcome } from './observations.ts'
 import { DNS_PORT } from './wire/address.ts'
 import { awaitPreferred, getAnswer, type QueryResult, sendQuery } from './wire/ask.ts'
-import { type DnsMessage, findSoa, listNsHosts } from './wire/message.ts'
+import { collectNsHosts, type DnsMessage, findSoa } from './wire/message.ts'
 import { canQueryName, isWithin } from './wire/name.ts'
 import { findPublicSuffix } from './wire/registry.ts'
 import { hasTxtValue, MAX_CNAMES, readTxtAnswer, type TxtAnswer, type TxtValue } from './wire/txt-answer.ts'
@@ -121,7 +121,7 @@ async function askServer(server: DnsServerAddress, { zone, hosts }: FoundZone, c
   const found = soaAnswer?.aa === true ? findSoa(soaAnswer) : undefined
   const soa = found?.zone === zone ? found : null
   const isLame = !['REFUSED', 'SERVFAIL'].includes(message.rcode) && !isFromZone(message, zone)
-  const nsSet = nsAnswer?.aa === true ? listNsHosts(nsAnswer.answers, zone) : []
+  const nsSet = nsAnswer?.aa === true ? collectNsHosts(nsAnswer.answers, zone) : []
   const failure: TxtOutcome = soa === null ? 'lame' : 'refused'
   const outcome = isLame || answer.outcome === 'lame' ? failure : answer.outcome
   const isAbsent = ['mismatch', 'absent', 'nxdomain'].includes(outcome)

@@ -66,7 +66,7 @@ export function findMainValueFault(
 ): FaultWithValues | undefined {
   const read = values.filter(({ bytes }) => bytes.length <= MAX_COMPARED_BYTES).slice(0, MAX_COMPARED_VALUES)
   const found = read.flatMap((value): FaultWithValues[] => {
-    const fault = findFault(expected, value, mayBeCut)
+    const fault = findValueFault(expected, value, mayBeCut)
     return fault === undefined ? [] : [{ fault, seen: [formatValue(expected, value)] }]
   })
   const parts = findSplitRecords(expected, decodeTxtValues(read))
@@ -82,7 +82,7 @@ export function findMainValueFault(
  *
  * @param mayBeCut as in `findMainValueFault`
  */
-export function findFault(expected: string, value: TxtValue, mayBeCut = false): ValueFault | undefined {
+export function findValueFault(expected: string, value: TxtValue, mayBeCut = false): ValueFault | undefined {
   const seen = decodeValue(value.bytes)
   const wanted = stripQuotes(expected)
   if (seen === expected || wanted === '') return undefined

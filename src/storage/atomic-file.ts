@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { CliError } from '../errors.ts'
-import { cannotWriteError, catchError, errnoCode, hintFor, IS_POSIX, reasonOf } from './file-errors.ts'
+import { cannotWriteError, catchError, errnoCode, hintForErrno, IS_POSIX, reasonOf } from './file-errors.ts'
 import { readOwnFile } from './json-file.ts'
 import { listDirectory } from './private-directory.ts'
 
@@ -150,7 +150,7 @@ export function removeFileDurably(path: string, disk: Disk = realDisk): boolean 
   } catch (error) {
     if (errnoCode(error) === 'ENOENT') return false
     throw new CliError('cannot_write', `${path} can't be removed: ${reasonOf(error)}`, {
-      hint: hintFor(error, 'remove it by hand: it may hold a secret'),
+      hint: hintForErrno(error, 'remove it by hand: it may hold a secret'),
       cause: error,
     })
   }

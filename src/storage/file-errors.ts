@@ -13,7 +13,7 @@ export function cannotWriteError(path: string, error: unknown): CliError {
   const permissions =
     'check the owner and the permissions of that directory, or set MAILCLAIM_STATE_DIR and MAILCLAIM_CONFIG_DIR'
   return new CliError('cannot_write', `${path} can't be written: ${reasonOf(error)}`, {
-    hint: createChownHint(path) ?? hintFor(error, permissions),
+    hint: createChownHint(path) ?? hintForErrno(error, permissions),
     cause: error,
   })
 }
@@ -30,7 +30,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
 }
 
 /** Returns the hint for a system error by its code. @param otherwise hint for codes without one */
-export function hintFor(error: unknown, otherwise: string): string {
+export function hintForErrno(error: unknown, otherwise: string): string {
   return REMEDIES[errnoCode(error) ?? ''] ?? otherwise
 }
 

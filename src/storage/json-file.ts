@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { CliError, type ErrorCode } from '../errors.ts'
-import { catchError, createChownHint, errnoCode, hintFor, IS_POSIX, reasonOf } from './file-errors.ts'
+import { catchError, createChownHint, errnoCode, hintForErrno, IS_POSIX, reasonOf } from './file-errors.ts'
 import { ownUserId } from './private-directory.ts'
 
 type FileCode = Extract<ErrorCode, 'cannot_read' | 'file_unusable'>
@@ -39,7 +39,7 @@ export function readOwnFile(path: string, code: FileCode = 'cannot_read'): strin
     if (problem === 'ELOOP' || problem === 'EMLINK')
       throw refuse('it is a symbolic link, which is not followed')
     const permissions = 'check the owner and the permissions of that file and its directory'
-    const hint = createChownHint(path) ?? hintFor(error, permissions)
+    const hint = createChownHint(path) ?? hintForErrno(error, permissions)
     throw refuse(`it can't be read (${reasonOf(error)})`, { hint, cause: error })
   } finally {
     const opened = file

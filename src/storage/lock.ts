@@ -2,7 +2,7 @@ import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { backoffMs, NOTICE_DELAY_MS } from '../timeout.ts'
 import { type Disk, realDisk } from './atomic-file.ts'
-import { errnoCode, hintFor, reasonOf } from './file-errors.ts'
+import { errnoCode, hintForErrno, reasonOf } from './file-errors.ts'
 
 export interface LockOptions<T> {
   /** Milliseconds to wait for another process to release the lock. */
@@ -86,5 +86,5 @@ function lockError(path: string, error: unknown): CliError {
   const why = code === 'ELOOP' ? 'it is a symbolic link, which this program never creates' : reasonOf(error)
   const fallback = 'set MAILCLAIM_STATE_DIR to a directory of yours on a local disk, or use an API key'
   const message = `${path} can't be locked: ${why}`
-  return new CliError('store_unavailable', message, { hint: hintFor(error, fallback), cause: error })
+  return new CliError('store_unavailable', message, { hint: hintForErrno(error, fallback), cause: error })
 }

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs'
 import { chmod, lstat, mkdir, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { CliError } from '../errors.ts'
-import { createChownHint, errnoCode, hintFor, IS_POSIX, reasonOf } from './file-errors.ts'
+import { createChownHint, errnoCode, hintForErrno, IS_POSIX, reasonOf } from './file-errors.ts'
 
 /**
  * Ensures that a directory exists and, except on Windows, belongs to this user with mode 0700, whatever the umask, and isn't a
@@ -56,7 +56,7 @@ function directoryUnusable(path: string, why: string, cause?: unknown): CliError
   return new CliError('cannot_write', `the directory ${path} can't be used: ${why}`, {
     hint:
       createChownHint(path) ??
-      hintFor(
+      hintForErrno(
         cause,
         'fix its owner and permissions, or set MAILCLAIM_STATE_DIR and MAILCLAIM_CONFIG_DIR to directories of yours',
       ),

@@ -134,7 +134,7 @@ test.each([
   ['canceled', 9],
   ['blocked', 9],
   ['completed', 0],
-])('claim, while waiting for DNS, notices within two minutes that the claim is %s', async (status, exit) => {
+])('claim, waiting for DNS, ends within two minutes after the status becomes %s', async (status, exit) => {
   const world = claiming((second) => (second > 65 ? { status } : {}), { txt: () => [] })
   const { code, stdout, stderr } = await world.run('claim', 'example.com', '--format', 'jsonl')
   const events = ['created', 'record', 'waiting', 'status', 'done']

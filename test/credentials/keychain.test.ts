@@ -121,7 +121,7 @@ async function createOutdatedSession(state: 'locked' | 'prompting') {
 }
 
 describe.runIf(needs('gnome-keyring'))('the program with a keychain', () => {
-  it('`auth token`, `auth status` and `logout` report a locked keychain', async () => {
+  it('`auth token`, `auth status` and `logout` report `store_unavailable` with a locked keychain', async () => {
     const { world, keyring: locked } = await createOutdatedSession('locked')
     const inIt = { env: locked.env }
     const token = await world.run(['auth', 'token', '--json'], inIt)

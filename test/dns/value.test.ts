@@ -2,9 +2,9 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
   diffValues,
-  findFault,
   findFormatFault,
   findMainValueFault,
+  findValueFault,
   parseGivenValue,
 } from '../../src/dns/value.ts'
 import type { TxtValue } from '../../src/dns/wire/txt-answer.ts'
@@ -17,7 +17,7 @@ const record = (...strings: string[]): TxtValue => ({
   strings: strings.map((string) => Buffer.from(string)),
   bytes: Buffer.from(strings.join('')),
 })
-const explain = (...strings: string[]) => findFault(EXPECTED, record(...strings))
+const explain = (...strings: string[]) => findValueFault(EXPECTED, record(...strings))
 
 test.each([
   [`${EXPECTED}Z`, 'given_value_cut'],
@@ -26,7 +26,7 @@ test.each([
   [`TXT ${EXPECTED}`, 'extra_text'],
   [`example.com. IN TXT "${EXPECTED}"`, 'extra_text'],
 ])('with a --value that may have been cut when copied, the TXT value %s has the fault %s', (text, fault) => {
-  expect(findFault(EXPECTED, record(text), true)).toBe(fault)
+  expect(findValueFault(EXPECTED, record(text), true)).toBe(fault)
 })
 
 test.each([
@@ -143,7 +143,7 @@ describe('TXT values of other services and claims', () => {
     fc.assert(
       fc.property(mine, mine, (expected, seen) => {
         fc.pre(expected !== seen)
-        expect(findFault(expected, record(seen))).toBe('stale_token')
+        expect(findValueFault(expected, record(seen))).toBe('stale_token')
       }),
     )
   })

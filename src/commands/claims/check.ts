@@ -78,7 +78,7 @@ export const command = defineCommand({
   account: 'sometimes',
   async run({ arguments: domains, options }, io) {
     const { name, value, wait = false, publicResolvers, timeout = DEFAULT_CLAIM_TIMEOUT_SECONDS } = options
-    const [{ checkDomain, emptyReport, explainMissingValue, printReport }, { createFallbackClaimReader }] =
+    const [{ checkDomain, emptyReport, sayValueIsMissing, printReport }, { createFallbackClaimReader }] =
       await Promise.all([import('../../claims/check-dns.ts'), import('../../claims/load.ts')])
     // Never renew the access token, because a check must work while the service is down: with an expired token, use the claim in
     // the ledger.
@@ -98,7 +98,7 @@ export const command = defineCommand({
       await printReport(checked, check, COLUMNS, io)
       if (checked.error !== undefined) throw checked.error
       if (checked.hint !== undefined && !io.settings.quiet) await io.hint(checked.hint)
-      if (expectsNoValue(checked.report)) await explainMissingValue(checked.report, io)
+      if (expectsNoValue(checked.report)) await sayValueIsMissing(checked.report, io)
       return
     }
     if (value !== undefined || name !== undefined)
@@ -124,7 +124,7 @@ export const command = defineCommand({
           const { report, error } = await checkDomain(input.domain, input, each, run.readClaim, run.io)
           if (expectsNoValue(report) && !isNoted) {
             isNoted = true
-            await explainMissingValue(report, io)
+            await sayValueIsMissing(report, io)
           }
           const label = expectsNoValue(report) ? 'no value to look for' : report.verdict
           return { label, item: toReportJson(report), error, report }

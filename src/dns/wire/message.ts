@@ -197,6 +197,6 @@ export function findSoa({ answers, authority }: DnsMessage): SoaData | undefined
 }
 
 /** Returns the host names of a zone's name servers, from its NS records; records of other zones are ignored. */
-export function listNsHosts(records: readonly ResourceRecord[], zone: string): string[] {
+export function collectNsHosts(records: readonly ResourceRecord[], zone: string): string[] {
   return records.flatMap((one) => (one.type === 'NS' && one.name === zone ? [one.target] : []))
 }

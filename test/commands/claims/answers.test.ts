@@ -187,7 +187,7 @@ test('claims create hints at claims get after a conflict; claims get, verify, wa
   expect(JSON.parse((await gone.run('claims', 'list', '--json')).stdout).data).toEqual([])
 })
 
-test.each(['pending', 'under_review'])('claims get shows the record of a %s claim', async (status) => {
+test.each(['pending', 'under_review'])('claims get shows the record if the status is %s', async (status) => {
   const { stdout } = await createWorld({ respond: () => claimOf({ status }) }).run(
     ...['claims', 'get', 'd1', '--format', 'table'],
   )

@@ -283,7 +283,7 @@ test.each([
   expect(stderr.match(/^hint: (enter|correct)/gm)).toHaveLength(2)
 })
 
-test('claims check --wait of several domains prints a mistake once that several of them share', async () => {
+test('claims check --wait of several domains prints only once a mistake that several of them share', async () => {
   const world = await knowing({ txt: () => [`"${VALUE}"`] })
   const names = ['a.example.com', 'b.example.com', 'example.com']
   const list = join(world.context.directories.state, '..', 'list.csv')

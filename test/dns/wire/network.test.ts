@@ -62,7 +62,7 @@ test('a DNS server that closes the TCP connection without the response is unreac
 })
 
 test.each(['EPERM', 'ENETUNREACH', 'EMFILE'])(
-  'a DNS query that the system refuses to send with %s fails as `not_checked`',
+  'a DNS query that the system refuses to send with the error %s fails as `not_checked`',
   async (code) => {
     vi.spyOn(Socket.prototype, 'send').mockImplementation((...args: unknown[]) => {
       const done = args.at(-1) as (error: Error) => void
