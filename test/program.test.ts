@@ -161,7 +161,7 @@ describe.runIf(needs('posix'))('the compile cache', () => {
     expect(chosen()).toBe(compiled)
   })
 
-  it('compiled code is cached in a new directory below a sticky directory such as /tmp', () => {
+  it('compiled code is cached in a directory of the program if the cache directory is sticky, such as /tmp', () => {
     const { home } = createCache()
     chmodSync(home, 0o1777)
     expect(compileCache({ XDG_CACHE_HOME: home })).toBe(join(home, 'mailclaim/compiled'))

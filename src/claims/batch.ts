@@ -29,7 +29,7 @@ import type { ClaimEvent, ClaimEvents, ClaimOptions, ClaimTask } from './workflo
 
 /** Result of one domain in a run over several: its row, and what the summary tells about it. */
 export interface DomainResult {
-  /** Heading under which the summary counts the domain, such as `created` or a claim's status. */
+  /** Word with which the summary counts the domain, such as `created` or a claim's status. */
   readonly label: string
   /** The domain's row or line of JSON. */
   readonly item: object
@@ -201,9 +201,9 @@ function labelOf({ code, exit }: CliError): string {
 }
 
 /**
- * Returns a transport whose requests end two seconds after the deadline at the latest. Only the refresh of an access token and the
- * creation of a claim (the only request with a body) keep their own timeout. When one domain's error stops the run, GET
- * requests are canceled, but a request that changes something is canceled only by an interrupt, since its result would be lost.
+ * Returns a transport whose requests end two seconds after the deadline at the latest. Only the refresh of an access token and
+ * requests with a body (creation of a claim, etcd, DNS over HTTPS) keep their own timeout. When one domain's error stops the run,
+ * GET requests are canceled, but a POST only by an interrupt, since the result of a change would be lost.
  */
 function limitToDeadline({ http, interrupts }: Io, deadline: Deadline): HttpTransport {
   return {

@@ -158,8 +158,8 @@ export async function collectOpenDomains(ledger: Ledger & Pick<Context, 'clock'>
 
 /**
  * Collects domains that start with a prefix, for completion: pairs of a name and the status of its newest claim. So that completion
- * stays fast, reads at most 3000 names of each directory, and no claims if more than 100 names match: then the statuses are empty,
- * and the list also has domains with claims only at other services.
+ * stays fast, reads at most 3000 names with the same first two characters, and no claims if more than 100 names match: then the
+ * statuses are empty, and the list also has domains with claims only at other services.
  *
  * @param most maximum number of domains to return
  */

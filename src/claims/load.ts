@@ -254,8 +254,8 @@ export type ClaimReader = (target: ClaimTarget, deadline?: Deadline) => Promise<
 
 /**
  * Creates a `ClaimReader`, for commands that also work with the ledger's copies. The first copy returned after a failed request
- * causes a warning, later ones don't. For a claim with a copy, no request is sent if the claim was completed when last seen, nor
- * within 30 seconds after a failed request that the service didn't refuse.
+ * causes a warning, later ones don't. For a claim with a copy, no request is sent if the claim was completed when last seen, nor within 30
+ * seconds after a request for a claim with a copy has failed, unless with exit 5, exit 6 or `unexpected_answer`.
  *
  * @param renews whether an expired access token may be renewed
  * @param warn prints the warning, if `io` prints none because it belongs to a run over several domains

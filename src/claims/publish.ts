@@ -17,8 +17,8 @@ const TIMEOUT_MS = 120_000
 /**
  * Adds a record to DNS with the `--publish` command, unless DNS has the value already, and returns a message for the user.
  *
- * @throws CliError `values_unknown`, exit 8, if the other TXT values at the name can't be seen or passed on; `publish_failed`, exit
- *   7, if the command fails; `unexpected_answer`, exit 7, for an invalid record name; `InterruptedError` after an interrupt
+ * @throws CliError `values_unknown`, exit 8, if the other TXT values at the name can't be seen, or can't be passed to the
+ *   command; `publish_failed`, exit 7, if the command fails; `unexpected_answer`, exit 7, for an invalid record name; `InterruptedError` after an interrupt
  */
 export type PublishFunction = (record: TxtRecord) => Promise<string>
 

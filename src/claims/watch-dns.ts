@@ -103,8 +103,8 @@ function dnsStateOf({ verdict, findings, nameservers }: CheckReport): string {
 }
 
 /**
- * Creates a function that prints why the record isn't ready and the fix below, whenever the reason changes. In between, shows that
- * the wait continues: with a progress line on a terminal, elsewhere with a line a minute. Prints nothing with `--quiet`,
+ * Creates a function that prints why the record isn't ready and, on the next line, the fix, whenever the reason changes. In
+ * between, shows that the wait continues: with a progress line on a terminal, elsewhere with a line a minute. Prints nothing with `--quiet`,
  * nor in JSON formats.
  */
 export function createWaitReporter(io: Io) {
@@ -128,7 +128,7 @@ export function createWaitReporter(io: Io) {
  * @param isLongLag whether the command has waited long enough for lagging name servers; until then, lagging name servers make the
  *   result false
  */
-export function isWorthVerifying({ verdict, findings }: CheckReport, isLongLag: boolean): boolean {
+export function mayVerifyEarly({ verdict, findings }: CheckReport, isLongLag: boolean): boolean {
   return verdict === 'wait' && (isLongLag || findings.every(({ code }) => code !== 'partial_propagation'))
 }
 

@@ -21,7 +21,7 @@ import {
 } from './load.ts'
 import type { PublishFunction } from './publish.ts'
 import { extractRecord, toExpectedRecord } from './record.ts'
-import { type CheckOptions, checkDnsOnce, isWorthVerifying, toTimeoutError, watchDns } from './watch-dns.ts'
+import { type CheckOptions, checkDnsOnce, mayVerifyEarly, toTimeoutError, watchDns } from './watch-dns.ts'
 
 /** An event of the work on a claim. `CLAIM_EVENT_MEANINGS` describes each kind. */
 export interface ClaimEvent {
@@ -204,7 +204,7 @@ export function describeIgnoredOptions({ name: _, ...options }: ClaimRequest, { 
 
 /**
  * Waits until DNS has the record, the claim no longer needs the record, or the deadline passes. Also stops if a verification
- * request may succeed anyway: with verdict `unknown`, or as `isWorthVerifying` says.
+ * request may succeed anyway: with verdict `unknown`, or as `mayVerifyEarly` says.
  *
  * @returns `claim` as last seen; if the claim needs a record that isn't ready, also `report`, and after the deadline `error`
  * @throws CliError an error of a request for the claim, unless the service refused it (exit 6) or was unavailable (exit 7)
@@ -233,7 +233,7 @@ async function* waitForDns(begun: DomainClaim, task: ClaimTask): ClaimEvents {
       return { claim }
     }
     last = { claim, error: toTimeoutError(failure, options.deadline), report }
-    if (report.verdict === 'unknown' || isWorthVerifying(report, lag.remainingMs() <= 0)) {
+    if (report.verdict === 'unknown' || mayVerifyEarly(report, lag.remainingMs() <= 0)) {
       yield dnsWarningEvent(claim, `${failure.message}; asking the service anyway`, failure)
       return { claim, report }
     }

@@ -1,5 +1,5 @@
 import type { CommandDefinition, CommandGroup, CommandNode, CommandTree } from '../commands/definition.ts'
-import { createGlobalOptions, loadDefinition } from '../commands/options.ts'
+import { createGlobalOptions, loadCommandDefinition } from '../commands/options.ts'
 import { tree } from '../commands/tree.ts'
 import { longFlag, type OptionDefinition } from '../settings/option.ts'
 
@@ -67,7 +67,7 @@ export async function loadCommand({
   unknownWord,
 }: CommandLine): Promise<CommandDefinition | undefined> {
   const isCommand = node !== undefined && !isCommandGroup(node) && unknownWord === undefined
-  return isCommand ? loadDefinition(path, node) : undefined
+  return isCommand ? loadCommandDefinition(path, node) : undefined
 }
 
 /** Returns the subcommands of a group, or the whole command tree if the node is undefined; undefined for a command. */

@@ -8,7 +8,7 @@ import { createServiceClient } from '../service/client.ts'
 import { verifyCredential } from '../service/lists.ts'
 import { findApiKeyMistake } from '../session/credential.ts'
 import type { Session } from '../session/session-file.ts'
-import { type PreparedSignIn, prepareSignIn } from '../session/sign-in.ts'
+import { type PreparedSignIn, prepareLocalSignIn } from '../session/sign-in.ts'
 import { formatUrl } from '../settings/addresses.ts'
 import { copyWithSetting, updateConfig } from '../settings/config.ts'
 import {
@@ -128,7 +128,7 @@ function validationResult(check: () => unknown): true | string {
  * Tests the credential store before the sign-in. Without a keychain, and if the setting `store` isn't set, prompts the user to
  * accept a file instead, where prompts are allowed.
  *
- * @throws CliError the error of `prepareSignIn`, also if the user declines; of `prepareSharedSignIn`; exit 2 for an API key with
+ * @throws CliError the error of `prepareLocalSignIn`, also if the user declines; of `prepareSharedSignIn`; exit 2 for an API key with
  *   the store `etcd`
  */
 async function prepareStore(io: Io, kind: Session['kind']): Promise<PreparedSignIn> {
@@ -140,14 +140,14 @@ async function prepareStore(io: Io, kind: Session['kind']): Promise<PreparedSign
     return prepareSharedSignIn(io)
   }
   try {
-    return await prepareSignIn(io, store, kind)
+    return await prepareLocalSignIn(io, store, kind)
   } catch (error) {
     const isStoreSet = settings.chosen.store?.source !== 'default'
     if (!settings.interactive || isStoreSet || !isNoKeychainError(error)) throw error
     await io.warn((error as CliError).message)
     const message = 'Keep the secret in a file that only you can read instead?'
     if (!(await prompts.confirm({ message, default: false }))) throw error
-    return prepareSignIn(io, 'file', kind)
+    return prepareLocalSignIn(io, 'file', kind)
   }
 }
 

@@ -7,7 +7,7 @@ import { deduplicateValues, haveSameValues, type TxtValue } from './wire/txt-ans
 export interface TxtLookup {
   /** Zone that holds the name; null if it wasn't found. */
   readonly zone: string | null
-  /** Host names of the zone's name servers in its delegation; empty if the zone wasn't found. */
+  /** Host names of the zone's name servers, as in `Delegation.hosts`; empty if the zone wasn't found. */
   readonly nameservers: readonly string[]
   /** Complete TXT set at the name, with its TTL in seconds (null for an empty set); null if the set isn't known for certain. */
   readonly set: { readonly values: readonly TxtValue[]; readonly ttl: number | null } | null

@@ -39,7 +39,7 @@ export function renderMarkdownReport(report: CheckReport, context: ReportContext
 /** Renders a finding as an item of a numbered list. */
 function findingLines({ code: id, severity, message, fix, evidence }: FindingView, index: number): string[] {
   const difference = renderDifference(evidence, MAX_COLUMNS)
-  // No value can close the block: each line starts with a label or spaces, and a fence must start a line.
+  // No value can close the block: a fence must be the first text of its line, and each value follows a label.
   const block = difference.length === 0 ? [] : ['', '```text', ...difference, '```']
   return [
     `${index + 1}. **${severity}** ${code(id)}: ${prose(message)}`,

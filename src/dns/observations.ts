@@ -66,7 +66,7 @@ export interface ServerObservation extends TxtObservation {
   readonly isResolver: boolean
   /** SOA record of the zone from this server; null unless returned with the AA bit. */
   readonly soa: SoaData | null
-  /** Hosts of the zone's NS set from this server; empty without the AA bit, or if it answers for the registry's zone too. */
+  /** Hosts of the zone's NS set from this server; empty without the AA bit, or from an interceptor, which answers for the registry too. */
   readonly nsSet: readonly string[]
 }
 
@@ -193,7 +193,7 @@ type ZoneNotFound = {
 
 export type ZoneLocation = FoundZone | ZoneNotFound
 
-/** What one check was asked for, and what it observed in DNS; its findings are derived from this alone. */
+/** Name and value that one check was given, and its observations of DNS; its findings are derived from these alone. */
 export interface Observations {
   /** Checked name in A-labels (RFC 5890 section 2.3.2.1), lowercase. */
   readonly name: string

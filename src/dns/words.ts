@@ -352,8 +352,8 @@ export function shorten(text: string, length = MAX_VALUE_LENGTH): string {
 const PLAIN_LABEL =
   /^(?:[a-z\d\u00df-\u024f_*-]+|[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Hang}\p{sc=Thai}\p{sc=Deva}ー\d-]+)$/u
 /**
- * Matches a name entirely in Cyrillic or entirely in Greek letters. Below a Latin top-level domain, labels in these letters could
- * be homographs of Latin labels.
+ * Matches a name that is entirely in Cyrillic or entirely in Greek letters, top-level domain included, and so is shown in U-labels.
+ * Below a Latin top-level domain, labels in these letters could be homographs of Latin labels.
  */
 const ONE_SCRIPT = /^(?:[\p{sc=Cyrl}\d.-]+|[\p{sc=Grek}\d.-]+)$/u
 

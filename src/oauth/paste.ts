@@ -111,8 +111,8 @@ function normalizePaste(text: string): string {
 /**
  * Returns the parameters of the last complete redirect of this sign-in in a text; undefined if there is none.
  *
- * @param isOneLine whether the text is one line without blanks, with its line end: then a code at the end counts as complete,
- *   unless it looks cut off
+ * @param isOneLine whether the text is one line without inner blanks whose line end has arrived: then a code at the end counts as
+ *   complete, unless it looks cut off
  */
 function findRedirect(text: string, isOneLine: boolean, { state, issuer }: ExpectedRedirect) {
   const plain = normalizePaste(text)

@@ -17,7 +17,7 @@ const FAULT_KINDS = [
    * its `item_fields`.
    */
   'merge',
-  /** Sends the response unchanged, but late: by `before_ms` and `after_ms`. */
+  /** Sends the response unchanged, only late. Every kind may have the delays: `before_ms` before processing, `after_ms` after it. */
   'delay',
 ] as const
 /** Kinds of faults that process the request even without `after`. */

@@ -38,7 +38,7 @@ export function refreshInterruptedError(profile: string, why = 'the last renewal
  * wasn't sent. Only `--retry-interrupted` may send the token, because a plain command can't tell this from a renewal that is
  * about to send.
  */
-export function unsentTokenError(profile: string): CliError {
+export function unsentRefreshTokenError(profile: string): CliError {
   const message = `the last renewal of profile ${profile} was cut off before it sent the refresh token`
   const hint = `this is safe here: ${addProfileFlag('mailclaim auth refresh --retry-interrupted', profile)}`
   return new CliError('refresh_interrupted', message, { hint })

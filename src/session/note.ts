@@ -16,9 +16,9 @@ export function tokenNoteName({ id, generation }: Pick<Session, 'id' | 'generati
 /**
  * Reads a note file (`next.…`).
  *
- * @returns the next session if the text is complete; `unsent` if the file is shorter than `NOTE_BYTES`, which are written and
- *   flushed before the token is sent; `absent` if there is no such file; otherwise, also if the file can't be read,
- *   `incomplete`: the token may have been sent
+ * @returns the next session if the text is complete; `unsent` if the file has fewer than `NOTE_BYTES` bytes: the refresh token is
+ *   sent only after that many are written and flushed; `absent` if there is no such file; otherwise, also if the file can't be
+ *   read, `incomplete`: the refresh token may have been sent
  */
 export function readTokenNote(
   { disk, directory }: ProfileFiles,

@@ -5,7 +5,7 @@ import { callKeychain, testKeychain } from '../credentials/keychain.ts'
 import { CliError } from '../errors.ts'
 import { cannotWriteError, catchError, reasonOf } from '../storage/file-errors.ts'
 import type { Io } from '../terminal/io.ts'
-import { refreshInterruptedError, signInHint, tokenLostError, unsentTokenError } from './messages.ts'
+import { refreshInterruptedError, signInHint, tokenLostError, unsentRefreshTokenError } from './messages.ts'
 import { isCompleteSession, type ReservedFile, readTokenNote, replaceSession, tokenNoteName } from './note.ts'
 import { encodeSession, type ProfileFiles, type Session } from './session-file.ts'
 
@@ -74,7 +74,8 @@ export function findNewestSecret(files: ProfileFiles, session: Session, { item, 
   const hasNote = next !== 'absent' && !isCompleteSession(next)
   if (session.store === 'keychain' && item === undefined && hasNote) throw failure ?? noItemError(profile)
   let interruption: CliError | undefined
-  if (hasNote) interruption = next === 'unsent' ? unsentTokenError(profile) : refreshInterruptedError(profile)
+  if (hasNote)
+    interruption = next === 'unsent' ? unsentRefreshTokenError(profile) : refreshInterruptedError(profile)
   if (token !== undefined) return { ...token, interruption }
   // Don't send an older token: the service would treat the reuse as theft and revoke the grant. A login that is about to
   // write `session.json` after the keychain looks the same, so the hint mentions it.

@@ -25,7 +25,7 @@ export interface LoginResult extends Pick<Session, 'kind' | 'service' | 'client'
 const WITHOUT_LOCKS = { withoutLocks: 'continue' } as const
 
 /** Functions that complete or abandon a login, after its store was tested. */
-export type PreparedSignIn = Awaited<ReturnType<typeof prepareSignIn>>
+export type PreparedSignIn = Awaited<ReturnType<typeof prepareLocalSignIn>>
 
 /**
  * Tests a store on this machine before a login: the directory can be written and locked, and the keychain, if it is the store,
@@ -35,7 +35,7 @@ export type PreparedSignIn = Awaited<ReturnType<typeof prepareSignIn>>
  * @throws CliError `cannot_write`, exit 1, or `store_unavailable`, exit 4, if the test fails; `session_busy`, exit 7, if another
  *   process holds the lock for too long
  */
-export async function prepareSignIn(
+export async function prepareLocalSignIn(
   io: Io,
   store: LocalStoreKind,
   kind: Session['kind'],
@@ -66,7 +66,7 @@ export async function prepareSignIn(
      * @throws CliError `cannot_write`, exit 1, if the disk is full, for example
      */
     reserve: () => void requireReservation(),
-    /** Removes the reserved file, unless `complete` has begun to use it. Never throws. */
+    /** Removes the note file (`next.…`) that reserves disk space, unless `complete` has begun to use it. Never throws. */
     discard,
     /**
      * Stores the login as the profile's session, in place of the former one.

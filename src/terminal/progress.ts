@@ -108,7 +108,7 @@ export function wrapOutput(output: Output, write: Output['write']): Output {
   }
 }
 
-/** Returns the output as a stream for ora, whose cursor movements become escape sequences (ECMA-48: CHA, CUU, EL). */
+/** Returns the output as a stream for ora: its methods that move the cursor or clear the line write escape sequences (ECMA-48: CHA, CUU, EL). */
 function asOraStream(output: Output): NodeJS.WritableStream {
   const write = (text: string) => {
     // Ignore a failed write: progress that can't be shown must not end the command.

@@ -57,7 +57,7 @@ test.each([
   ['semicolons', 'Client;domain;value\n"X; Inc.";a.example;prefix=token\n'],
   ['tabs', 'domain\tvalue\n\na.example \tprefix=token\n'],
   ['semicolons without a header row', 'a.example;prefix=token'],
-])('the columns of a domain list may be separated by %s', async (_what, text) => {
+])('the columns of a domain list for `--from` may be separated by %s', async (_what, text) => {
   const { inputs, badLines } = await read(text)
   expect({ inputs, badLines }).toEqual({
     inputs: [{ domain: 'a.example', value: 'prefix=token' }],

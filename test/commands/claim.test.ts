@@ -209,7 +209,7 @@ test.each([
   expect(values).toEqual(ends === 0 ? [VALUE] : [])
 })
 
-test('mailclaim claim of several domains prints each record to add and each result, and exits with the worst exit code', async () => {
+test('mailclaim claim of several domains prints each record to add and each result, and exits with the most severe exit code (6 before 8)', async () => {
   const names = ['one.example.com', 'two.example.com', 'bad..example']
   const world = createWorld({
     txt: () => [],

@@ -163,7 +163,7 @@ test.each([
   ['{"version":2,"profiles":{}}', 'it was written by a later version of mailclaim'],
   ['{"version":1,"profiles":{"default":7}}', 'profiles.default is not an object'],
 ])(
-  'a configuration file with %j is kept: config set and get, logout and claims list fail; config list, commands, completion and help work',
+  'a configuration file with the unusable content %j is kept: `config set`, `config get`, `logout` and `claims list` fail; `config list`, `commands`, `completion` and `--help` work',
   async (text, message) => {
     const context = createFakeContext()
     write(context, text)

@@ -255,18 +255,21 @@ test.runIf(needs('posix'))('doctor warns of a directory that its group can read'
 
 test.each([
   ['a problem', { settings: { base_url: READY.settings.base_url, client_id: 'client-1' } }, 'problem'],
-  ['a warning with an API key', READY, 'warning'],
-])('doctor reports a directory below a dangling symbolic link as %s', async (_what, environment, status) => {
-  const context = createSetup({ environment })
-  const link = `${context.directories.config}-link`
-  symlinkSync(`${link}-not-mounted`, link)
-  Object.assign(context.directories, { state: join(link, 'state', 'mailclaim') })
-  expect((await doctor(context)).of('folders')).toMatchObject({
-    status,
-    message: expect.stringContaining("can't be created (no such file or directory)"),
-    remedy: expect.stringContaining('MAILCLAIM_STATE_DIR'),
-  })
-})
+  ['a warning if an API key is set', READY, 'warning'],
+])(
+  'doctor reports a state directory below a dangling symbolic link as %s',
+  async (_what, environment, status) => {
+    const context = createSetup({ environment })
+    const link = `${context.directories.config}-link`
+    symlinkSync(`${link}-not-mounted`, link)
+    Object.assign(context.directories, { state: join(link, 'state', 'mailclaim') })
+    expect((await doctor(context)).of('folders')).toMatchObject({
+      status,
+      message: expect.stringContaining("can't be created (no such file or directory)"),
+      remedy: expect.stringContaining('MAILCLAIM_STATE_DIR'),
+    })
+  },
+)
 
 test('doctor does not show the password of a proxy', async () => {
   const environment = { ...READY, httpsProxy: 'http://user:hunter2@proxy.example:3128' }

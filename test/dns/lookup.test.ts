@@ -57,7 +57,7 @@ test('lookUpTxt returns the TXT set if one of two name servers refuses the TXT q
   expect(texts).toEqual([[Buffer.from(SPF)]])
 })
 
-test('lookUpTxt returns the TXT set of a server with a private address if its port is 5353, but not if it is 53', async () => {
+test('lookUpTxt returns the TXT set of servers with private addresses only if the authoritative port is not 53', async () => {
   const inside = { 'dc1.shop.com': ['10.0.0.1'] }
   const { seen } = await runLookup([txt('shop.com', SPF)], undefined, 'shop.com', inside)
   expect(seen).toMatchObject({ set: null, reason: expect.stringContaining('its own shop.com') })

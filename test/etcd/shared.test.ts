@@ -128,7 +128,7 @@ describe('a session that machines share', () => {
     }
   })
 
-  test('a renewal whose marker etcd does not confirm sends no refresh token, and the machine can renew after the marker arrived late', async () => {
+  test('a renewal sends no refresh token if etcd does not confirm its marker, and the same machine can renew even if the marker arrives late', async () => {
     const { a, b, etcd, service, renew } = await pair()
     etcd.fate = fates('late')
     const failure = await failureOf(renew(a))

@@ -8,7 +8,7 @@ import {
   type ProfileFiles,
   type Session,
 } from '../../src/session/session-file.ts'
-import { prepareSignIn, signOutLocally } from '../../src/session/sign-in.ts'
+import { prepareLocalSignIn, signOutLocally } from '../../src/session/sign-in.ts'
 import { createIo, type Io } from '../../src/terminal/io.ts'
 import { createFakeClock, createFakeContext, fakeSettings, jsonResponse } from '../fake-context.ts'
 import { FakeDisk, type Fate, Killed } from './fake-disk.ts'
@@ -215,7 +215,7 @@ export class Machine {
   }
 
   async #login(io: Io, files: ProfileFiles): Promise<void> {
-    const prepared = await prepareSignIn(io, this.#store, 'session', files)
+    const prepared = await prepareLocalSignIn(io, this.#store, 'session', files)
     try {
       prepared.reserve()
       const grant = this.grants.push({ good: 1, isRevoked: false }) - 1

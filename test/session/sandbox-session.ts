@@ -12,7 +12,7 @@ import {
   readSession,
   type Session,
 } from '../../src/session/session-file.ts'
-import { prepareSignIn } from '../../src/session/sign-in.ts'
+import { prepareLocalSignIn } from '../../src/session/sign-in.ts'
 import { formatUrl } from '../../src/settings/addresses.ts'
 import { type GivenOptions, getBaseUrl } from '../../src/settings/settings.ts'
 import { createIo, type Io } from '../../src/terminal/io.ts'
@@ -90,7 +90,7 @@ export async function newTokens(sandbox: Sandbox): Promise<Tokens> {
 /** Signs in with tokens, like a login after exchanging its code. */
 export async function signInWith(io: Io, tokens: Tokens, store: 'keychain' | 'file'): Promise<Session> {
   const { accessToken: value, refreshToken: secret, expiresInSeconds: lifetimeSeconds, scope = null } = tokens
-  const prepared = await prepareSignIn(io, store, 'session')
+  const prepared = await prepareLocalSignIn(io, store, 'session')
   return prepared.complete({
     kind: 'session',
     service: formatUrl(getBaseUrl(io.settings)),

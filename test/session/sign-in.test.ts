@@ -6,7 +6,7 @@ import { getCredential, renewCredential } from '../../src/session/credential.ts'
 import { describeCredential } from '../../src/session/describe.ts'
 import { keychainAccount } from '../../src/session/secret.ts'
 import { encodeSession, profileFiles, type Session } from '../../src/session/session-file.ts'
-import { prepareSignIn, signOutLocally } from '../../src/session/sign-in.ts'
+import { prepareLocalSignIn, signOutLocally } from '../../src/session/sign-in.ts'
 import { cannotWriteError } from '../../src/storage/file-errors.ts'
 import { createIo, type Io } from '../../src/terminal/io.ts'
 import { createFakeContext, createFakeKeychain, fakeSettings } from '../fake-context.ts'
@@ -62,7 +62,7 @@ describe('a login', () => {
       files.disk.write(fd, text)
     }
     const disk = { ...files.disk, write }
-    const prepared = await prepareSignIn(io, 'keychain', 'session', { ...files, disk })
+    const prepared = await prepareLocalSignIn(io, 'keychain', 'session', { ...files, disk })
     isFull = true
     expect(await codeOf(prepared.complete(signInOf('session', 'refresh-2')))).toBe('cannot_write 1')
     expect([...keychain.items]).toEqual(before)
@@ -77,7 +77,7 @@ describe('a login', () => {
 
   it('a login whose keychain fails after passing the test stores the token in session.json, with a warning', async () => {
     const { context, io, keychain, files } = await machine()
-    const prepared = await prepareSignIn(io, 'keychain', 'session')
+    const prepared = await prepareLocalSignIn(io, 'keychain', 'session')
     keychain.trouble = 'refused'
     await prepared.complete(signInOf('session', 'refresh-1'))
     expect(sessionIn(files)).toMatchObject({ store: 'keychain', refreshToken: 'refresh-1' })
@@ -85,12 +85,12 @@ describe('a login', () => {
   })
 
   it.each(['no_module', 'no_keychain', 'locked', 'timeout', 'refused'] as const)(
-    '`prepareSignIn` fails with an unusable keychain (%s), and keeps the former session',
+    '`prepareLocalSignIn` fails with an unusable keychain (%s), and keeps the former session',
     async (trouble) => {
       const { io, keychain, files } = await machine()
       await signInWith(io, tokens('1'), 'file')
       keychain.trouble = trouble
-      expect(await codeOf(prepareSignIn(io, 'keychain', 'session'))).toBe('store_unavailable 4')
+      expect(await codeOf(prepareLocalSignIn(io, 'keychain', 'session'))).toBe('store_unavailable 4')
       expect(readdirSync(files.directory).sort()).toEqual(['lock', 'session.json'])
       expect(sessionIn(files).refreshToken).toBe('refresh-1')
     },
@@ -98,7 +98,7 @@ describe('a login', () => {
 
   it('`reserve` of a prepared login reserves its disk space again if a logout has removed the reserved file', async () => {
     const { io, files } = await machine()
-    const prepared = await prepareSignIn(io, 'file', 'session')
+    const prepared = await prepareLocalSignIn(io, 'file', 'session')
     await signOutLocally(io, 'default')
     expect(readdirSync(files.directory)).toEqual(['lock'])
     prepared.reserve()
@@ -118,7 +118,7 @@ describe('a stored API key', () => {
       const { io, keychain, files } = await machine()
       await files.prepare()
       symlinkSync('nowhere', files.lock)
-      await (await prepareSignIn(io, store, 'api_key')).complete(signInOf('api_key', 'key-1'))
+      await (await prepareLocalSignIn(io, store, 'api_key')).complete(signInOf('api_key', 'key-1'))
       expect(await getCredential(io)).toMatchObject({ kind: 'api_key', value: 'key-1' })
       expect(await describeCredential(io)).toMatchObject({ state: 'active', inForce: 'stored API key' })
       rmSync(files.lock)

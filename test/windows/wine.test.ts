@@ -119,7 +119,7 @@ describe.runIf(needs('wine'))('the built program on Windows, in Wine', () => {
     await expect.poll(() => processesWith(windowsPath(hook))).toEqual([])
   })
 
-  test('on Windows, the sandbox prints variables that work in cmd and match those for PowerShell, and Ctrl-C exits 130', async () => {
+  test('on Windows, the sandbox prints `set` lines that work in cmd and the same variables for PowerShell, and Ctrl-C exits 130', async () => {
     const world = wine()
     const sandbox = world.start(['node', PROGRAM, 'sandbox', '--format', 'table'])
     await expect.poll(sandbox.written).toContain('Press Ctrl-C')

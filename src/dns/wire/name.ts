@@ -48,7 +48,7 @@ export function parseDomainName(input: string): DomainNameResult {
   if (unquoted !== text) return refuse(has('quotation marks'), unquoted, 'leave the quotation marks out')
   const [word = '', ...words] = text.split(SEPARATORS)
   if (words.length > 0) {
-    // Suggest the first word or nothing: the words joined, or one of the others, could be somebody else's domain.
+    // The text has several words. Suggest the first one or nothing: all joined, or another one, could be somebody else's domain.
     const meant = parseDomainName(word).ok ? word : text
     return refuse(has(describeCharacter(text.slice(word.length))), meant, 'give one name at a time')
   }

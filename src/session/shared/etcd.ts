@@ -139,8 +139,8 @@ export function createEtcdClient(
      * transaction until a member answers: only the answer rules out that an earlier copy of the transaction is applied
      * later.
      *
-     * @returns `isDone`: whether this copy of the transaction wrote the key; `found`: the value now, which an earlier copy
-     *   may have written if not `isDone`; undefined if the key doesn't exist
+     * @returns `isDone`: whether the copy of the transaction that was answered wrote the key; `found`: the value now, which, if
+     *   not `isDone`, an unanswered copy may have written; undefined if the key doesn't exist
      * @throws CliError as `read`; the transaction may have been applied, or be applied later
      */
     async swap(revision: string, text: string, limitMs: number) {

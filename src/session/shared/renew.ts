@@ -40,8 +40,8 @@ const MARKER_LIMIT_MS = 15_000
  */
 const ANSWER_LIMIT_MS = 30_000
 /**
- * Milliseconds, from the start of a marker's compare-and-swap, for delivering the outcome to etcd: less than other machines
- * wait.
+ * Milliseconds for delivering a renewal's outcome to etcd, from the start of its marker's compare-and-swap: less than the 60
+ * seconds after which other machines declare the outcome unknown.
  */
 const DELIVERY_LIMIT_MS = 50_000
 /** Size in bytes of an outcome file (`pending.…`), whose text is an encrypted session and so longer than `session.json`. */
