@@ -4,6 +4,7 @@ import { showEvents } from '../service/follow.ts'
 import type { DomainClaim } from '../service/types.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
+import { hasOwnLayout } from '../terminal/output.ts'
 import { CLAIM_COLUMNS } from './columns.ts'
 import { formatDomain, judgeClaim } from './lifecycle.ts'
 import { extractRecord, type TxtRecord } from './record.ts'
@@ -15,8 +16,7 @@ import type { ClaimEvent, ClaimEvents } from './workflow.ts'
  * invalid record; adds the host to enter at the DNS provider, for which the zone is looked up in DNS.
  */
 export async function printClaim(claim: DomainClaim, io: Io): Promise<void> {
-  const { format, fields } = io.settings
-  if (format !== 'table' || fields !== undefined) return io.write(claim, CLAIM_COLUMNS)
+  if (!hasOwnLayout(io.settings)) return io.write(claim, CLAIM_COLUMNS)
   const { isOpen } = judgeClaim(claim, io.clock.now())
   let record: TxtRecord | undefined
   try {
