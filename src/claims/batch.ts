@@ -16,13 +16,13 @@ import { type Deadline, MIN_STEP_TIMEOUT_MS, startDeadline } from '../timeout.ts
 import { BATCH_CLAIM_COLUMNS } from './columns.ts'
 import { type BatchOptions, DEFAULT_JOBS } from './definition.ts'
 import {
-  collectOpenDomains,
-  describeLedgerPlace,
-  findOtherLedgerPlaces,
+  collectOpenClaimDomains,
+  describeLedger,
+  findOtherLedgers,
   type LedgerEntry,
   readAllClaims,
 } from './ledger.ts'
-import { judgeClaim } from './lifecycle.ts'
+import { getClaimState } from './lifecycle.ts'
 import { type DomainInput, parseDomainOrId, readDomainList } from './list.ts'
 import { type ClaimReader, createFallbackClaimReader, findClaim } from './load.ts'
 import type { ClaimEvent, ClaimEvents, ClaimOptions, ClaimTask } from './workflow.ts'
@@ -141,12 +141,12 @@ export async function processDomains(
  */
 async function readInputs(args: readonly string[], { from, all }: BatchOptions, takesIds: boolean, io: Io) {
   if (all && args.length > 0) throw usageError("a domain and --all can't be used together")
-  const typed = all ? await collectOpenDomains(io) : args.map((arg) => parseDomainOrId(arg, takesIds))
+  const typed = all ? await collectOpenClaimDomains(io) : args.map((arg) => parseDomainOrId(arg, takesIds))
   if (all && typed.length === 0) {
-    const isOpen = ({ claim }: LedgerEntry) => judgeClaim(claim, io.clock.now()).isOpen
-    const others = await findOtherLedgerPlaces(async (one) => (await readAllClaims(one)).filter(isOpen), io)
+    const isOpen = ({ claim }: LedgerEntry) => getClaimState(claim, io.clock.now()).isOpen
+    const others = await findOtherLedgers(async (one) => (await readAllClaims(one)).filter(isOpen), io)
     const elsewhere = others.length === 0 ? '' : `; there are some ${others.join(', ')}`
-    await io.warn(`no open claim is known ${describeLedgerPlace(io)}${elsewhere}`)
+    await io.warn(`no open claim is known ${describeLedger(io)}${elsewhere}`)
   }
   const listed = from === undefined ? { inputs: [], badLines: 0 } : await readDomainList(from, takesIds, io)
   const every = [...typed.map((domain): DomainInput => ({ domain })), ...listed.inputs]
@@ -349,7 +349,7 @@ export function processClaims(
  * so the row shows the ledger's copy and the time of the last response (`seen_at`).
  */
 export function resultIfCompleted(entry: LedgerEntry | undefined, now: number): DomainResult | undefined {
-  if (entry === undefined || judgeClaim(entry.claim, now).phase !== 'completed') return undefined
+  if (entry === undefined || getClaimState(entry.claim, now).phase !== 'completed') return undefined
   return { label: 'completed', item: { ...entry.claim, seen_at: entry.seen_at } }
 }
 

@@ -10,13 +10,13 @@ import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 import { createRenderContext, hasOwnLayout } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
-import { describeLedgerPlace } from './ledger.ts'
-import { domainArg, formatDomain, judgeClaim } from './lifecycle.ts'
+import { describeLedger } from './ledger.ts'
+import { domainArg, formatDomain, getClaimState } from './lifecycle.ts'
 import { type ClaimReader, parseDomain, resolveClaimArgument } from './load.ts'
 import { parseTxtValue, toExpectedRecord } from './record.ts'
 import {
-  type CheckOptions,
   createWaitReporter,
+  type DnsCheckOptions,
   toTimeoutError,
   type WatchedClaim,
   watchDns,
@@ -44,7 +44,7 @@ export interface DomainCheckResult {
 export async function checkDomain(
   domain: string | undefined,
   { value, isExact = false }: { readonly value?: string | undefined; readonly isExact?: boolean },
-  options: CheckOptions,
+  options: DnsCheckOptions,
   readClaim: ClaimReader,
   io: Io,
 ): Promise<DomainCheckResult> {
@@ -61,7 +61,7 @@ export async function checkDomain(
   const { entry, domainId, name: asked } = found
   if (expected !== null) {
     if (entry === undefined)
-      throw usageError(`"${domain}" is neither a domain nor a claim that is known ${describeLedgerPlace(io)}`)
+      throw usageError(`"${domain}" is neither a domain nor a claim that is known ${describeLedger(io)}`)
     const own = toExpectedRecord(entry.claim, asked)
     return checkRecord({ ...own, expected, mayBeCut: expected !== own.expected }, undefined, options, io)
   }
@@ -71,7 +71,7 @@ export async function checkDomain(
     claim = await readClaim({ ...found, entry: entry && { ...entry, claim } }, options.deadline)
     return claim
   }
-  const { isOpen, phase } = judgeClaim(first, io.clock.now())
+  const { isOpen, phase } = getClaimState(first, io.clock.now())
   // The service may omit the record of a claim that has ended, for which `toExpectedRecord` would throw.
   const hasRecord = isOpen || first.record?.value
   const own = hasRecord ? toExpectedRecord(first, asked) : { name: asked ?? first.name ?? domainId }
@@ -87,7 +87,7 @@ export async function checkDomain(
  */
 function applyClaim(checked: DomainCheckResult, claim: DomainClaim, now: number): DomainCheckResult {
   const { report, error } = checked
-  const judged = judgeClaim(claim, now)
+  const judged = getClaimState(claim, now)
   const own = { ...report, claim: { status: claim.status ?? 'unknown' } }
   const over = { retry_after_seconds: null, findings: [] }
   if (!judged.isOpen && judged.error !== undefined) {
@@ -109,11 +109,11 @@ function applyClaim(checked: DomainCheckResult, claim: DomainClaim, now: number)
 async function checkRecord(
   wanted: ExpectedRecord,
   of: WatchedClaim | undefined,
-  options: CheckOptions,
+  options: DnsCheckOptions,
   io: Io,
 ): Promise<DomainCheckResult> {
   const waits =
-    options.wait && wanted.expected !== null && (!of || judgeClaim(of.claim, io.clock.now()).needsRecord)
+    options.wait && wanted.expected !== null && (!of || getClaimState(of.claim, io.clock.now()).needsRecord)
   if (waits || io.stderr.isTTY) await io.progress.update(`querying the name servers of ${wanted.name}`)
   try {
     let last: CheckReport | undefined
@@ -145,7 +145,7 @@ const NO_VALUE_NOTICE =
  * Tells the user that a check had no value to look for. If no server gave a conclusive answer and the format doesn't print the
  * findings, warns of the first finding instead.
  */
-export async function sayValueIsMissing(
+export async function printNoValueNotice(
   { findings, nameservers, resolvers }: CheckReportJson,
   io: Io,
 ): Promise<void> {
@@ -174,9 +174,9 @@ export const emptyReport = (name: string): CheckReportJson => ({
  *
  * @param columns of the report in TSV, and in a table with `--fields`
  */
-export async function printReport(
+export async function printDnsReport(
   { report }: DomainCheckResult,
-  { publicResolvers }: CheckOptions,
+  { publicResolvers }: DnsCheckOptions,
   columns: readonly Column[],
   io: Io,
 ): Promise<void> {

@@ -1,7 +1,7 @@
 import { formatServiceTimestamp, formatTimestampWithAge } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
 import type { Column } from '../terminal/columns.ts'
-import { judgeClaim } from './lifecycle.ts'
+import { getClaimState } from './lifecycle.ts'
 
 /** Columns of a claim's TXT record, as `claims record` and `claim` print it. */
 export const RECORD_COLUMNS: readonly Column[] = [
@@ -18,9 +18,9 @@ export const CLAIM_COLUMNS: readonly Column[] = [
   {
     field: 'status',
     paint: (_status, { palette, now }, claim) =>
-      judgeClaim(claim, now).phase === 'completed' ? palette.good : palette.strong,
+      getClaimState(claim, now).phase === 'completed' ? palette.good : palette.strong,
   },
-  { field: 'meaning', only: 'people', value: (claim, now) => judgeClaim(claim, now).text },
+  { field: 'meaning', only: 'people', value: (claim, now) => getClaimState(claim, now).text },
   // Only programs get this column and the next one: for users, the column `meaning` explains the status.
   { field: 'blocked_reason', only: 'programs' },
   { field: 'failure_reason', only: 'programs' },
@@ -76,6 +76,6 @@ export const ERROR_FIELDS = ['code', 'message', 'hint', 'status', 'exit'].map((f
 
 /** Returns `expires_at` of an open or expired claim; undefined for others, where the date would look like a deadline. */
 function expiry(claim: DomainClaim, now: number): unknown {
-  const { isOpen, phase } = judgeClaim(claim, now)
+  const { isOpen, phase } = getClaimState(claim, now)
   return isOpen || phase === 'expired' ? claim.expires_at : undefined
 }

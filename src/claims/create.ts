@@ -7,9 +7,9 @@ import { type BatchCommand, processDomains, resultIfCompleted } from './batch.ts
 import { BATCH_CLAIM_COLUMNS, CLAIM_COLUMNS } from './columns.ts'
 import type { BatchOptions } from './definition.ts'
 import { findClaimsByName } from './ledger.ts'
-import { judgeClaim } from './lifecycle.ts'
+import { getClaimState } from './lifecycle.ts'
 import { claimDomain, parseDomain } from './load.ts'
-import { describeIgnoredOptions, startClaim } from './workflow.ts'
+import { describeIgnoredOptions, requestNewClaim } from './workflow.ts'
 import { printClaim, printClaimEvent } from './write.ts'
 
 /**
@@ -23,11 +23,11 @@ type RequestFor = (name: string, region?: string) => ClaimRequest
 export async function createAndPrintClaim(domain: string, requestFor: RequestFor, io: Io): Promise<void> {
   const request = requestFor(parseDomain(domain))
   const { name } = request
-  const events = startClaim(request, { client: openClient(io), io })
+  const events = requestNewClaim(request, { client: openClient(io), io })
   const claim = await showEvents(events, (event) => printClaimEvent(event, io))
   await printClaim(claim, io)
   if (io.settings.quiet) return
-  if (judgeClaim(claim, io.clock.now()).needsRecord)
+  if (getClaimState(claim, io.clock.now()).needsRecord)
     await io.hint(`add the TXT record, then run: mailclaim claim ${name}`)
   else await io.hint(`to follow it: mailclaim claims watch ${name}`)
 }
@@ -56,7 +56,7 @@ export async function createSeveralClaims(
       const [newest] = await findClaimsByName(domain, io)
       const done = resultIfCompleted(newest, now)
       if (done !== undefined) return done
-      const before = newest && judgeClaim(newest.claim, now)
+      const before = newest && getClaimState(newest.claim, now)
       if (newest !== undefined && before?.isOpen) {
         const why = describeIgnoredOptions(requestFor(domain, region), newest.claim)
         if (why !== undefined) await warn(`${domain}: ${why}`)

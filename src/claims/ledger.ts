@@ -13,7 +13,7 @@ import { cannotWriteError, catchError, errnoCode, reasonOf } from '../storage/fi
 import { readJsonFile, requireFormatNumber, unusableFileError } from '../storage/json-file.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
-import { judgeClaim } from './lifecycle.ts'
+import { getClaimState } from './lifecycle.ts'
 
 /**
  * The ledger of a profile: claims that this machine has received from the service, which has no operation that lists claims. Each
@@ -51,7 +51,7 @@ export interface LedgerEntry {
  * (read-only home, full disk), because the command can still show the claim.
  */
 export async function saveClaim(claim: DomainClaim, io: Io): Promise<void> {
-  const issuer = baseUrlOf(io.settings)
+  const issuer = getBaseUrlIfSet(io.settings)
   if (!claim.domain_id || issuer === undefined) return
   const seen_at = new Date(io.clock.now()).toISOString()
   const text = JSON.stringify({ format: FORMAT, issuer, seen_at, claim })
@@ -95,7 +95,7 @@ export function findClaimsByName(name: string, ledger: Ledger, onDamaged?: OnDam
  * Finds the claim with a `domain_id`: of the service in use, or of any service if no base URL is set; undefined if the ledger has
  * none.
  */
-export async function findClaimById(
+export async function findClaimByDomainId(
   domainId: string,
   ledger: Ledger,
   onDamaged?: OnDamaged,
@@ -113,8 +113,8 @@ export function readAllClaims(ledger: Ledger, onDamaged?: OnDamaged): Promise<Le
  * Returns the profile and, if set, the base URL of the ledger in use, as the end of a message: "in profile default at
  * https://api.example".
  */
-export const describeLedgerPlace = ({ settings }: Pick<Ledger, 'settings'>): string =>
-  formatLedgerPlace(settings.profile.value, baseUrlOf(settings))
+export const describeLedger = ({ settings }: Pick<Ledger, 'settings'>): string =>
+  formatLedgerPlace(settings.profile.value, getBaseUrlIfSet(settings))
 
 const formatLedgerPlace = (profile: string, issuer?: string): string =>
   `in profile ${profile}${issuer === undefined ? '' : ` at ${issuer}`}`
@@ -124,9 +124,9 @@ const formatLedgerPlace = (profile: string, issuer?: string): string =>
  * a claim is.
  *
  * @param find returns the matching claims in one profile, at any service
- * @returns the ledgers with a match, sorted and each described as by `describeLedgerPlace`
+ * @returns the ledgers with a match, sorted and each described as by `describeLedger`
  */
-export async function findOtherLedgerPlaces(
+export async function findOtherLedgers(
   find: (other: Ledger) => Promise<readonly LedgerEntry[]>,
   ledger: Ledger,
 ): Promise<string[]> {
@@ -138,7 +138,7 @@ export async function findOtherLedgerPlaces(
     const claims = await find({ directories, settings: { chosen, profile } })
     for (const { issuer } of claims) found.add(formatLedgerPlace(value, issuer))
   }
-  found.delete(describeLedgerPlace(ledger))
+  found.delete(describeLedger(ledger))
   return [...found].sort()
 }
 
@@ -146,12 +146,12 @@ export async function findOtherLedgerPlaces(
  * Collects the domains whose newest claim is open. Claims without a name count as those of one domain, which is listed by the
  * `domain_id` of the newest.
  */
-export async function collectOpenDomains(ledger: Ledger & Pick<Context, 'clock'>): Promise<string[]> {
+export async function collectOpenClaimDomains(io: Io): Promise<string[]> {
   const open: string[] = []
-  for (const key of keysIn(ledger)) {
-    const [newest] = await read([key], ledger)
-    if (newest !== undefined && judgeClaim(newest.claim, ledger.clock.now()).isOpen)
-      open.push(toAsciiName(newest.claim.name ?? '') || (newest.claim.domain_id ?? ''))
+  for (const key of keysIn(io)) {
+    const [newest] = await read([key], io)
+    if (newest !== undefined && getClaimState(newest.claim, io.clock.now()).isOpen)
+      open.push(normalizeDomainName(newest.claim.name ?? '') || (newest.claim.domain_id ?? ''))
   }
   return open.sort()
 }
@@ -163,7 +163,7 @@ export async function collectOpenDomains(ledger: Ledger & Pick<Context, 'clock'>
  *
  * @param most maximum number of domains to return
  */
-export async function collectKnownDomains(
+export async function collectDomainCompletions(
   prefix: string,
   most: number,
   ledger: Ledger,
@@ -186,7 +186,7 @@ export async function collectKnownDomains(
  * @throws CliError `cannot_read`, exit 1, if a directory can't be read
  */
 async function read(keys: Iterable<string>, ledger: Ledger, onDamaged?: OnDamaged): Promise<LedgerEntry[]> {
-  const issuer = baseUrlOf(ledger.settings)
+  const issuer = getBaseUrlIfSet(ledger.settings)
   const entries: LedgerEntry[] = []
   for (const key of keys) {
     const directory = nameDirectory(key, ledger)
@@ -257,7 +257,7 @@ function namesBelow(directory: string, most = Number.POSITIVE_INFINITY): string[
  * Returns a domain name in its form for comparisons: lower case, A-labels (RFC 5890), without the final dot. A malformed name
  * isn't converted to A-labels.
  */
-export function toAsciiName(name: string): string {
+export function normalizeDomainName(name: string): string {
   const checked = parseDomainName(name)
   return checked.ok ? checked.ascii : name.toLowerCase().replace(/\.$/, '')
 }
@@ -267,7 +267,7 @@ export function toAsciiName(name: string): string {
  */
 function nameKey(name: string): string {
   const checked = parseDomainName(name)
-  return checked.ok ? checked.ascii : hashOf(toAsciiName(name))
+  return checked.ok ? checked.ascii : hashOf(normalizeDomainName(name))
 }
 
 /**
@@ -275,7 +275,7 @@ function nameKey(name: string): string {
  *
  * @throws CliError exit 2 if it is malformed
  */
-export const baseUrlOf = (settings: Pick<Settings, 'chosen'>): string | undefined =>
+export const getBaseUrlIfSet = (settings: Pick<Settings, 'chosen'>): string | undefined =>
   getSetting('base_url', settings)
 
 const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 32)

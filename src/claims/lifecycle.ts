@@ -83,7 +83,7 @@ export const domainArg = ({ name }: DomainClaim): string => (/^\w[\w.-]*$/.test(
  *
  * @param now milliseconds since 1970
  */
-export function judgeClaim(claim: DomainClaim, now: number): ClaimState {
+export function getClaimState(claim: DomainClaim, now: number): ClaimState {
   const { status, failure_reason: failure, blocked_reason: reason } = claim
   const why = failure ? ` (${clip(failure, MAX_WORD_LENGTH)})` : ''
   if (status === 'completed') return judged('completed', 'the domain is yours')

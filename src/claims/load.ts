@@ -10,17 +10,17 @@ import { clip, sanitizeLine } from '../terminal/sanitize.ts'
 import { formatRelativeTime } from '../terminal/time.ts'
 import { type Deadline, stepTimeoutMs } from '../timeout.ts'
 import {
-  baseUrlOf,
-  describeLedgerPlace,
-  findClaimById,
+  describeLedger,
+  findClaimByDomainId,
   findClaimsByName,
-  findOtherLedgerPlaces,
+  findOtherLedgers,
+  getBaseUrlIfSet,
   type LedgerEntry,
+  normalizeDomainName,
   readAllClaims,
   saveClaim,
-  toAsciiName,
 } from './ledger.ts'
-import { domainArg, formatDomain, judgeClaim } from './lifecycle.ts'
+import { domainArg, formatDomain, getClaimState } from './lifecycle.ts'
 import { extractRecord } from './record.ts'
 
 /** A claim to work on, by its `domain_id`; with its domain and its ledger entry if they are known. */
@@ -62,8 +62,8 @@ export async function findClaim(argument: string | undefined, io: Io): Promise<C
  * @param hint used if no other ledger has a claim of the domain
  */
 export async function unknownClaimError(domain: string, hint: string, io: Io): Promise<CliError> {
-  const others = await findOtherLedgerPlaces((other) => findClaimsByName(domain, other), io)
-  return new CliError('claim_unknown', `no claim of ${domain} is known ${describeLedgerPlace(io)}`, {
+  const others = await findOtherLedgers((other) => findClaimsByName(domain, other), io)
+  return new CliError('claim_unknown', `no claim of ${domain} is known ${describeLedger(io)}`, {
     hint: others.length === 0 ? hint : `there is one ${others.join(', ')}`,
   })
 }
@@ -82,11 +82,11 @@ export async function resolveClaimArgument(
   const name = parseDomainName(argument)
   const byName = name.ok ? (await findClaimsByName(name.ascii, io, onDamaged))[0] : undefined
   if (name.ok && byName !== undefined) return { ...toTarget(byName), name: name.ascii }
-  const byId = await findClaimById(argument, io, onDamaged)
+  const byId = await findClaimByDomainId(argument, io, onDamaged)
   if (byId !== undefined) return toTarget(byId)
   // An argument that is neither a domain name nor a UUID may still be an id. Without a base URL, no service is set that could know
   // the id, so report the malformed domain name below.
-  const isId = !name.ok && baseUrlOf(io.settings) !== undefined && /^[\w-]{1,128}$/.test(argument)
+  const isId = !name.ok && getBaseUrlIfSet(io.settings) !== undefined && /^[\w-]{1,128}$/.test(argument)
   if (isId || isUuid(argument)) return { domainId: argument, name: undefined, entry: undefined }
   if (name.ok) return { domain: name.ascii }
   throw usageError(name.problem, name.fix)
@@ -103,7 +103,7 @@ export function parseDomain(text: string): string {
 export function toTarget(entry: LedgerEntry): ClaimTarget {
   const { name, domain_id } = entry.claim
   // The ledger saves only claims with a `domain_id`, so the empty string is never used; the type allows claims without one.
-  return { domainId: domain_id ?? '', name: name ? toAsciiName(name) : undefined, entry }
+  return { domainId: domain_id ?? '', name: name ? normalizeDomainName(name) : undefined, entry }
 }
 
 /** Lets the user pick a claim. @throws CliError exit 2 if the command isn't interactive or the ledger is empty */
@@ -113,13 +113,13 @@ async function pick(entries: readonly LedgerEntry[], io: Io): Promise<ClaimTarge
       'which claim? give its domain name or its domain_id',
       entries.length > 0
         ? 'to list known claims: mailclaim claims list'
-        : `none is known ${describeLedgerPlace(io)}; to see what is in DNS: mailclaim claims check example.com`,
+        : `none is known ${describeLedger(io)}; to see what is in DNS: mailclaim claims check example.com`,
     )
   const now = io.clock.now()
   const choices = entries.map((entry) => ({
     name: sanitizeLine(`${formatDomain(entry.claim)}  ${entry.claim.status ?? ''}`),
     value: toTarget(entry),
-    description: sanitizeLine(judgeClaim(entry.claim, now).text),
+    description: sanitizeLine(getClaimState(entry.claim, now).text),
   }))
   return io.prompts.select({ message: 'Which claim?', choices })
 }
@@ -134,26 +134,26 @@ async function pick(entries: readonly LedgerEntry[], io: Io): Promise<ClaimTarge
  */
 async function acceptResponse(answer: DomainClaim, target: Partial<ClaimTarget>, io: Io) {
   const { name, domainId } = target
-  if (name !== undefined && answer.name && toAsciiName(answer.name) !== name)
+  if (name !== undefined && answer.name && normalizeDomainName(answer.name) !== name)
     throw new WrongResourceError(`asked for the claim of ${name}, got that of ${clip(answer.name, 255)}`)
   if (domainId !== undefined && answer.domain_id && answer.domain_id !== domainId)
     throw new WrongResourceError(
       `asked for the claim ${domainId}, got the claim ${clip(answer.domain_id, 255)}`,
     )
-  if (answer.name) target.name ??= toAsciiName(answer.name)
+  if (answer.name) target.name ??= normalizeDomainName(answer.name)
   const claim = answer.name || target.name === undefined ? answer : { ...answer, name: target.name }
   await saveClaim(claim, io)
   return claim
 }
 
 /** The client for requests to the service, with the `Io` for the ledger, the clock and warnings. */
-export interface ServiceAccess {
+export interface ClientWithIo {
   readonly client: ServiceClient
   readonly io: Io
 }
 
 /** A claim with the client for requests about it. */
-export interface ClaimAccess extends ServiceAccess {
+export interface TargetWithClient extends ClientWithIo {
   readonly target: ClaimTarget
 }
 
@@ -163,7 +163,7 @@ export interface ClaimAccess extends ServiceAccess {
  * @throws CliError as `getClaim` and `acceptResponse`; exit 5 if the service doesn't have the claim
  */
 export async function refreshClaim(
-  { target, client, io }: ClaimAccess,
+  { target, client, io }: TargetWithClient,
   options?: RequestOptions,
 ): Promise<DomainClaim> {
   const answer = await getClaim(client, target.domainId, options).catch((error: unknown) => {
@@ -179,13 +179,13 @@ export async function refreshClaim(
  * @returns the claim, and whether it is new; false if the service responded with an existing claim (200)
  * @throws CliError as `createClaim` and `extractRecord`; `unexpected_answer`, exit 7, for a claim of another domain
  */
-export async function claimDomain(request: ClaimRequest, { client, io }: ServiceAccess) {
+export async function claimDomain(request: ClaimRequest, { client, io }: ClientWithIo) {
   try {
     const { claim: answer, created } = await createClaim(client, request)
-    const name = toAsciiName(request.name)
+    const name = normalizeDomainName(request.name)
     const claim = await acceptResponse(answer, { name }, io)
     // Refuse an invalid record now: otherwise the JSON output could have a record outside of the domain, which a script would add.
-    if (judgeClaim(claim, io.clock.now()).needsRecord) extractRecord(claim, name)
+    if (getClaimState(claim, io.clock.now()).needsRecord) extractRecord(claim, name)
     return { claim, created }
   } catch (error) {
     if (!(error instanceof CliError) || error.status !== 409) throw error
@@ -204,7 +204,7 @@ export async function claimDomain(request: ClaimRequest, { client, io }: Service
  *   claim; other errors of the request
  */
 export async function requestVerification(
-  access: ClaimAccess,
+  access: TargetWithClient,
   before: DomainClaim,
   options?: RequestOptions,
 ): Promise<DomainClaim> {
@@ -270,7 +270,7 @@ export function createFallbackClaimReader(
   const { clock } = io
   return async (target, deadline) => {
     const { entry } = target
-    const isCompleted = entry !== undefined && judgeClaim(entry.claim, clock.now()).phase === 'completed'
+    const isCompleted = entry !== undefined && getClaimState(entry.claim, clock.now()).phase === 'completed'
     if (entry !== undefined && (isCompleted || clock.monotonic() < pauseEnd)) return entry.claim
     try {
       client ??= openClient(createIo(io, { ...io.settings, quiet: true, silent: true }), { renews })

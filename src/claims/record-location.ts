@@ -28,7 +28,7 @@ export async function findRecordLocation(name: string, io: Io): Promise<RecordLo
 }
 
 /** Returns what the user enters as "host" at the DNS provider, and in which zone; general instructions without a location. */
-export function formatHost(location: RecordLocation | undefined): string {
+export function formatRecordHost(location: RecordLocation | undefined): string {
   if (location === undefined) return 'the name without your zone, @ for the zone itself'
   return `${location.host}   (in the zone ${location.zone}${location.dnsProvider ? `, hosted by ${location.dnsProvider}` : ''})`
 }

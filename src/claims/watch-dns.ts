@@ -10,11 +10,11 @@ import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
 import type { Deadline } from '../timeout.ts'
-import { judgeClaim } from './lifecycle.ts'
+import { getClaimState } from './lifecycle.ts'
 import { toExpectedRecord } from './record.ts'
 
 /** Options of the DNS checks of one domain, alone or in a run over several domains. */
-export interface CheckOptions extends Pick<CheckRequest, 'publicResolvers' | 'cache'> {
+export interface DnsCheckOptions extends Pick<CheckRequest, 'publicResolvers' | 'cache'> {
   readonly deadline: Deadline
   /**
    * For `claims check`: whether to repeat the check until the record is ready or the claim no longer needs it. For `claims verify`,
@@ -33,7 +33,7 @@ export interface CheckOptions extends Pick<CheckRequest, 'publicResolvers' | 'ca
 const CLAIM_POLL_MS = 60_000
 
 /** Checks DNS once, with the resolvers of the settings. */
-export function checkDnsOnce(wanted: ExpectedRecord, options: CheckOptions, io: Io): Promise<CheckReport> {
+export function checkDnsOnce(wanted: ExpectedRecord, options: DnsCheckOptions, io: Io): Promise<CheckReport> {
   const check = () => checkDns({ ...options, ...dnsSettings(io.settings), ...wanted }, toDnsEffects(io))
   return options.inTurn === undefined ? check() : options.inTurn(check)
 }
@@ -64,7 +64,7 @@ export interface DnsWatchStep extends WaitStep {
 export async function* watchDns(
   wanted: ExpectedRecord,
   watched: WatchedClaim | undefined,
-  options: CheckOptions,
+  options: DnsCheckOptions,
   io: Io,
 ): AsyncGenerator<DnsWatchStep, void, void> {
   const { clock } = io
@@ -83,7 +83,7 @@ export async function* watchDns(
       const { findings } = step.report
       yield { ...step, claim, news: news(dnsStateOf(step.report), findings[0]?.message ?? '') }
       if (watched === undefined || claim === undefined || claim === watched.claim) continue
-      if (!judgeClaim(claim, clock.now()).needsRecord) return
+      if (!getClaimState(claim, clock.now()).needsRecord) return
       // A response without record or name doesn't mean that the record has changed, so keep waiting for the same record.
       const next = claim.record == null || !claim.name ? wanted : toExpectedRecord(claim)
       if (next.name !== wanted.name || next.expected !== wanted.expected)
@@ -125,11 +125,11 @@ export function createWaitReporter(io: Io) {
  * Whether the service may see the record although the verdict is `wait`: the service doesn't use this machine's resolvers and their
  * caches, and may query a name server that isn't lagging.
  *
- * @param isLongLag whether the command has waited long enough for lagging name servers; until then, lagging name servers make the
+ * @param hasWaited whether the command has waited long enough for lagging name servers; until then, lagging name servers make the
  *   result false
  */
-export function mayVerifyEarly({ verdict, findings }: CheckReport, isLongLag: boolean): boolean {
-  return verdict === 'wait' && (isLongLag || findings.every(({ code }) => code !== 'partial_propagation'))
+export function mayVerifyEarly({ verdict, findings }: CheckReport, hasWaited: boolean): boolean {
+  return verdict === 'wait' && (hasWaited || findings.every(({ code }) => code !== 'partial_propagation'))
 }
 
 /** Returns the error of the last DNS check, with `timed out after …` before its message. */

@@ -7,21 +7,21 @@ import type { Io } from '../terminal/io.ts'
 import { clip } from '../terminal/sanitize.ts'
 import { createDeadline, stepTimeoutMs } from '../timeout.ts'
 import type { CLAIM_EVENT_MEANINGS } from './definition.ts'
-import { findClaimsByName, toAsciiName } from './ledger.ts'
-import { domainArg, formatDomain, judgeClaim } from './lifecycle.ts'
+import { findClaimsByName, normalizeDomainName } from './ledger.ts'
+import { domainArg, formatDomain, getClaimState } from './lifecycle.ts'
 import {
   bestEffortOptions,
-  type ClaimAccess,
+  type ClientWithIo,
   claimDomain,
   isNotFoundError,
   refreshClaim,
   requestVerification,
-  type ServiceAccess,
+  type TargetWithClient,
   unknownClaimError,
 } from './load.ts'
 import type { PublishFunction } from './publish.ts'
 import { extractRecord, toExpectedRecord } from './record.ts'
-import { type CheckOptions, checkDnsOnce, mayVerifyEarly, toTimeoutError, watchDns } from './watch-dns.ts'
+import { checkDnsOnce, type DnsCheckOptions, mayVerifyEarly, toTimeoutError, watchDns } from './watch-dns.ts'
 
 /** An event of the work on a claim. `CLAIM_EVENT_MEANINGS` describes each kind. */
 export interface ClaimEvent {
@@ -57,7 +57,7 @@ export interface ClaimResult {
 export type ClaimEvents = AsyncGenerator<ClaimEvent, ClaimResult, void>
 
 /** A claim to work on, with the client, the effects and the options for the work. */
-export interface ClaimTask extends ClaimAccess {
+export interface ClaimTask extends TargetWithClient {
   readonly options: ClaimOptions
 }
 
@@ -65,7 +65,7 @@ export interface ClaimTask extends ClaimAccess {
 type ClaimOpening = AsyncGenerator<ClaimEvent, DomainClaim, void>
 
 /** Options of the work on one claim; booleans default to false. */
-export interface ClaimOptions extends CheckOptions {
+export interface ClaimOptions extends DnsCheckOptions {
   /** Whether to keep waiting while the claim is blocked. */
   readonly throughBlocked?: boolean | undefined
   /** Whether to check DNS before the verification request. */
@@ -103,9 +103,9 @@ const MAX_VALUE_LENGTH = 255
 export async function* runClaim(request: ClaimRequest, setup: Omit<ClaimTask, 'target'>): ClaimEvents {
   const { options, io } = setup
   const claim = yield* createOrResume(request, options, setup)
-  const name = toAsciiName(request.name)
+  const name = normalizeDomainName(request.name)
   const task = { ...setup, target: { domainId: claim.domain_id ?? '', name, entry: undefined } }
-  if (!judgeClaim(claim, io.clock.now()).isOpen) return yield* followClaim(task, claim)
+  if (!getClaimState(claim, io.clock.now()).isOpen) return yield* followClaim(task, claim)
   const record = extractRecord(claim, name)
   yield { event: 'record', claim, text: `TXT  ${record.name}  ${record.value}` }
   if (!needsRecord(claim, io)) return yield* followClaim(task, claim)
@@ -122,7 +122,8 @@ export async function* runClaim(request: ClaimRequest, setup: Omit<ClaimTask, 't
   return yield* needsRecord(seen.claim, io) ? verifyAndFollow(task, seen) : followClaim(task, seen.claim)
 }
 
-const needsRecord = (claim: DomainClaim, { clock }: Io): boolean => judgeClaim(claim, clock.now()).needsRecord
+const needsRecord = (claim: DomainClaim, { clock }: Io): boolean =>
+  getClaimState(claim, clock.now()).needsRecord
 
 /**
  * Resumes the newest claim of the domain in the ledger. Unless `resumeOnly`, starts a new claim if the ledger has none, if the
@@ -133,7 +134,7 @@ const needsRecord = (claim: DomainClaim, { clock }: Io): boolean => judgeClaim(c
 async function* createOrResume(
   request: ClaimRequest,
   { resumeOnly, deadline }: ClaimOptions,
-  access: ServiceAccess,
+  access: ClientWithIo,
 ): ClaimOpening {
   const { io } = access
   const { name, region } = request
@@ -141,19 +142,19 @@ async function* createOrResume(
   const isOtherRegion = (entry?.claim.region ?? region) !== (region ?? entry?.claim.region)
   // An open claim in another region can't be moved: only a new claim, which supersedes it, gets the requested region. So don't
   // resume it below.
-  const needsNewRegion = isOtherRegion && entry && judgeClaim(entry.claim, io.clock.now()).isOpen
+  const needsNewRegion = isOtherRegion && entry && getClaimState(entry.claim, io.clock.now()).isOpen
   if (entry !== undefined && (resumeOnly || !needsNewRegion)) {
     const target = { domainId: entry.claim.domain_id ?? '', name, entry }
     const limit = { timeoutMs: stepTimeoutMs(deadline) }
     const claim = await refreshClaim({ ...access, target }, limit).catch((error: unknown) => {
       if (resumeOnly || !isNotFoundError(error)) throw error
     })
-    const { phase, text } = judgeClaim(claim ?? entry.claim, io.clock.now())
+    const { phase, text } = getClaimState(claim ?? entry.claim, io.clock.now())
     if (claim && (resumeOnly || (phase !== 'expired' && phase !== 'ended')))
       return yield* continueClaim(request, claim, `resumed: ${text}`)
   }
   if (resumeOnly) throw await unknownClaimError(name, `to start one: mailclaim claim ${name}`, io)
-  const claim = yield* startClaim(request, access)
+  const claim = yield* requestNewClaim(request, access)
   if (!claim.domain_id)
     throw invalidResponseError(
       `it sent no domain_id for ${formatDomain(claim)}, so the claim can't be followed`,
@@ -165,10 +166,10 @@ async function* createOrResume(
  * Requests a new claim. Yields `created`, and a warning if the service may have superseded an open claim, or if it responded with
  * an existing claim on which options of the request have no effect.
  */
-export async function* startClaim(request: ClaimRequest, access: ServiceAccess): ClaimOpening {
+export async function* requestNewClaim(request: ClaimRequest, access: ClientWithIo): ClaimOpening {
   const { io } = access
   const [before] = await findClaimsByName(request.name, io)
-  const earlier = before && judgeClaim(before.claim, io.clock.now()).isOpen ? before.claim : undefined
+  const earlier = before && getClaimState(before.claim, io.clock.now()).isOpen ? before.claim : undefined
   // Repeat the region of the open claim: otherwise the service would start the new claim in its default region.
   const { claim, created } = await claimDomain({ region: earlier?.region ?? undefined, ...request }, access)
   if (!created) return yield* continueClaim(request, claim, 'the claim was already pending')
@@ -302,7 +303,7 @@ export async function* followClaim(task: ClaimTask, first?: DomainClaim): ClaimE
         return claim
       },
       describe(claim) {
-        const { phase, isOpen, text, error } = judgeClaim(claim, io.clock.now())
+        const { phase, isOpen, text, error } = getClaimState(claim, io.clock.now())
         const isEnd = !isOpen || (phase === 'blocked' && !options.throughBlocked)
         const isAsked = first !== undefined && phase === 'pending' && !claim.failure_reason
         return {
@@ -341,10 +342,10 @@ const verifyHint = (claim: DomainClaim): string =>
  * must be fixed first (verdict `fix`), or if the service has accepted the claim or the claim has ended. With verdict `wait` or
  * `unknown`, sends the request after a warning, since the service may see the record.
  */
-export async function* checkAndVerify(task: ClaimTask): ClaimEvents {
+export async function* checkDnsAndVerify(task: ClaimTask): ClaimEvents {
   const { target, options, io } = task
   const before = await refreshClaim(task, { timeoutMs: stepTimeoutMs(options.deadline) })
-  const { phase, isOpen, text, error } = judgeClaim(before, io.clock.now())
+  const { phase, isOpen, text, error } = getClaimState(before, io.clock.now())
   if (!isOpen || phase === 'accepted') {
     if (options.wait) return yield* followClaim(task, before)
     yield { event: isOpen ? 'verification' : 'done', claim: before, text, error }
@@ -366,7 +367,7 @@ export async function* checkAndVerify(task: ClaimTask): ClaimEvents {
   // Send the request for a blocked claim too: the service may have lifted the block.
   if (options.wait) return yield* verifyAndFollow(task, { claim: before, report: unseen })
   const claim = await requestVerification(task, before)
-  const after = judgeClaim(claim, io.clock.now())
+  const after = getClaimState(claim, io.clock.now())
   yield { event: 'verification', claim, text: 'verification requested' }
   if (after.phase === 'completed' || after.error !== undefined)
     yield { event: 'done', claim, text: after.text, error: after.error }

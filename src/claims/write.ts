@@ -6,9 +6,9 @@ import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 import { hasOwnLayout } from '../terminal/output.ts'
 import { CLAIM_COLUMNS } from './columns.ts'
-import { formatDomain, judgeClaim } from './lifecycle.ts'
+import { formatDomain, getClaimState } from './lifecycle.ts'
 import { extractRecord, type TxtRecord } from './record.ts'
-import { findRecordLocation, formatHost } from './record-location.ts'
+import { findRecordLocation, formatRecordHost } from './record-location.ts'
 import type { ClaimEvent, ClaimEvents } from './workflow.ts'
 
 /**
@@ -17,7 +17,7 @@ import type { ClaimEvent, ClaimEvents } from './workflow.ts'
  */
 export async function printClaim(claim: DomainClaim, io: Io): Promise<void> {
   if (!hasOwnLayout(io.settings)) return io.write(claim, CLAIM_COLUMNS)
-  const { isOpen } = judgeClaim(claim, io.clock.now())
+  const { isOpen } = getClaimState(claim, io.clock.now())
   let record: TxtRecord | undefined
   try {
     if (isOpen && claim.record?.value) record = extractRecord(claim)
@@ -28,7 +28,7 @@ export async function printClaim(claim: DomainClaim, io: Io): Promise<void> {
   const withoutRecord = CLAIM_COLUMNS.filter(({ field }) => !/^record\.(name|value)$/.test(field))
   if (record === undefined) return io.write(claim, withoutRecord)
   const location = await findRecordLocation(record.name, io)
-  const host: Column = { field: 'record.host', title: 'Record host', value: () => formatHost(location) }
+  const host: Column = { field: 'record.host', title: 'Record host', value: () => formatRecordHost(location) }
   const at = CLAIM_COLUMNS.findIndex(({ field }) => field === 'record.name')
   await io.write(claim, CLAIM_COLUMNS.toSpliced(at, 0, host))
 }
@@ -53,7 +53,7 @@ export interface ClaimPresenter {
  * @returns the claim as last seen
  * @throws CliError the reason why the claim isn't completed
  */
-export async function presentClaimEvents(
+export async function runAndPrintClaim(
   events: ClaimEvents,
   { show, showsClaim = false }: ClaimPresenter,
   before: DomainClaim | undefined,
@@ -67,7 +67,7 @@ export async function presentClaimEvents(
   const isShown = showsClaim && error !== undefined && format === 'table'
   if (!isEvents && !isShown) await printClaim(claim, io)
   if (error !== undefined) throw error
-  const isCompleted = (one: DomainClaim) => judgeClaim(one, io.clock.now()).phase === 'completed'
+  const isCompleted = (one: DomainClaim) => getClaimState(one, io.clock.now()).phase === 'completed'
   if (isCompleted(claim) && !(before && isCompleted(before))) await writeNextSteps(claim, io)
   return claim
 }

@@ -123,9 +123,9 @@ async function listValues(
       return [...names].sort().map((name) => [name, config.profiles[name]?.base_url ?? ''])
     }
     case 'domains': {
-      const { collectKnownDomains } = await import('../claims/ledger.ts')
+      const { collectDomainCompletions } = await import('../claims/ledger.ts')
       const place = { directories: context.directories, settings: await readSettings(before, context) }
-      const known = await collectKnownDomains(partial, MAX_DOMAINS, place)
+      const known = await collectDomainCompletions(partial, MAX_DOMAINS, place)
       return known.map(([name, status]) => [name, /^[a-z_]+$/.test(status) ? status : ''])
     }
     default:

@@ -1,7 +1,7 @@
 import { RECORD_COLUMNS } from '../claims/columns.ts'
-import { formatDomain, judgeClaim } from '../claims/lifecycle.ts'
+import { formatDomain, getClaimState } from '../claims/lifecycle.ts'
 import { extractRecord } from '../claims/record.ts'
-import { findRecordLocation, formatHost } from '../claims/record-location.ts'
+import { findRecordLocation, formatRecordHost } from '../claims/record-location.ts'
 import { createWaitReporter } from '../claims/watch-dns.ts'
 import type { ClaimEvent } from '../claims/workflow.ts'
 import { type ClaimPresenter, printClaimEvent } from '../claims/write.ts'
@@ -30,7 +30,7 @@ export function createChecklist(publishes: boolean, io: Io): ClaimPresenter {
     if (io.settings.quiet) return
     await io.say(publishes ? 'The TXT record:' : 'Add this TXT record to DNS:')
     const { renderDetailView } = await import('../terminal/detail-view.ts')
-    const record = { ...claim.record, host: formatHost(location), name, value }
+    const record = { ...claim.record, host: formatRecordHost(location), name, value }
     const layout = await createRenderContext(io, io.stderr)
     await io.stderr.write(renderDetailView(record, RECORD_COLUMNS, layout))
   }
@@ -45,13 +45,13 @@ export function createChecklist(publishes: boolean, io: Io): ClaimPresenter {
           await io.progress.end()
           return printClaimEvent(event, io)
         case 'record':
-          return judgeClaim(claim, io.clock.now()).needsRecord ? showRecord(event) : undefined
+          return getClaimState(claim, io.clock.now()).needsRecord ? showRecord(event) : undefined
         case 'waiting':
         case 'status':
           return report ? reportWait(report, text, nextInMs) : io.progress.update(text)
         default: {
           const title = STEP_TITLES[event.event]
-          const isCompleted = judgeClaim(claim, io.clock.now()).phase === 'completed'
+          const isCompleted = getClaimState(claim, io.clock.now()).phase === 'completed'
           const news = event.event === 'created' ? `${formatDomain(claim)}, ${text}` : text
           // For a completed claim, show the domain name instead of the status, which stdout shows at the end.
           const what = isCompleted ? formatDomain(claim) : news

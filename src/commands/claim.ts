@@ -73,7 +73,7 @@ export const command = defineCommand({
     const deadline = startDeadline({ timeout }, io.clock)
     const flow = { deadline, throughBlocked, check, publicResolvers, resumeOnly: options.all === true }
     if (!isBatch(domains, options)) {
-      const [{ parseDomain }, { presentClaimEvents }, session, { createChecklist }] = await Promise.all([
+      const [{ parseDomain }, { runAndPrintClaim }, session, { createChecklist }] = await Promise.all([
         import('../claims/load.ts'),
         import('../claims/write.ts'),
         import('../session/client.ts'),
@@ -83,10 +83,10 @@ export const command = defineCommand({
       const client = session.openClient(io)
       const events = runClaim(request, { options: { ...flow, publish: publisher }, client, io })
       const [newest] = await findClaimsByName(request.name, io)
-      await presentClaimEvents(events, createChecklist(publish !== undefined, io), newest?.claim, io)
+      await runAndPrintClaim(events, createChecklist(publish !== undefined, io), newest?.claim, io)
       return
     }
-    const [{ resultIfCompleted, drainClaimEvents, processDomains }, { judgeClaim }, { extractRecord }] =
+    const [{ resultIfCompleted, drainClaimEvents, processDomains }, { getClaimState }, { extractRecord }] =
       await Promise.all([
         import('../claims/batch.ts'),
         import('../claims/lifecycle.ts'),
@@ -112,7 +112,7 @@ export const command = defineCommand({
           const events = runClaim(request, { options: own, client: run.client(), io: run.io })
           let isSaid = publish !== undefined
           return drainClaimEvents(events, run, async ({ event, claim }) => {
-            if (isSaid || event !== 'waiting' || !judgeClaim(claim, io.clock.now()).needsRecord) return
+            if (isSaid || event !== 'waiting' || !getClaimState(claim, io.clock.now()).needsRecord) return
             isSaid = true
             const { name, value } = extractRecord(claim, domain)
             await run.say(`add to DNS: ${name} TXT ${value}`)

@@ -2,9 +2,9 @@ import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import {
-  collectKnownDomains,
-  collectOpenDomains,
-  findClaimById,
+  collectDomainCompletions,
+  collectOpenClaimDomains,
+  findClaimByDomainId,
   findClaimsByName,
   forgetClaim,
   readAllClaims,
@@ -49,9 +49,9 @@ test.each([
   await saveClaim(claimOf(), io)
   await saveClaim(claimOf({ name, domain_id: 'd2' }), io)
   expect(files()).toHaveLength(2)
-  expect(await findClaimById('d2', io)).toMatchObject({ claim: { name, domain_id: 'd2' } })
+  expect(await findClaimByDomainId('d2', io)).toMatchObject({ claim: { name, domain_id: 'd2' } })
   expect(await findClaimsByName(name ?? '', io)).toHaveLength(1)
-  expect(await collectOpenDomains(io)).toHaveLength(2)
+  expect(await collectOpenClaimDomains(io)).toHaveLength(2)
 })
 
 test('the ledger finds a claim without opening the files of other claims', async () => {
@@ -64,8 +64,8 @@ test('the ledger finds a claim without opening the files of other claims', async
   const damaged: string[] = []
   const note = async ({ message }: { message: string }) => void damaged.push(message)
   expect(await findClaimsByName('d7.example.com', io, note)).toHaveLength(1)
-  expect(await findClaimById('d7', io, note)).toBeDefined()
-  expect(await findClaimById('example.com', io, note)).toBeUndefined()
+  expect(await findClaimByDomainId('d7', io, note)).toBeDefined()
+  expect(await findClaimByDomainId('example.com', io, note)).toBeUndefined()
   expect(damaged).toEqual([])
 })
 
@@ -75,7 +75,7 @@ test('the ledger lists the claims of a domain by creation time, newest first, wh
   await saveClaim(claimOf({ domain_id: 'old', created_at: '2026-11-20 11:00:00+00' }), io)
   const found = await findClaimsByName('example.com', io)
   expect(found.map(({ claim }) => claim.domain_id)).toEqual(['new', 'old'])
-  expect(await collectOpenDomains(io)).toEqual([])
+  expect(await collectOpenClaimDomains(io)).toEqual([])
 })
 
 test('the ledger keeps the claims of two services apart', async () => {
@@ -84,7 +84,7 @@ test('the ledger keeps the claims of two services apart', async () => {
   await saveClaim(claimOf(), io)
   await saveClaim(claimOf({ status: 'completed' }), other)
   expect((await readAllClaims(io)).map(({ claim }) => claim.status)).toEqual(['pending'])
-  expect(await findClaimById('d1', other)).toMatchObject({ claim: { status: 'completed' } })
+  expect(await findClaimByDomainId('d1', other)).toMatchObject({ claim: { status: 'completed' } })
   const chosen = { ...io.settings.chosen, base_url: undefined }
   expect(await readAllClaims({ ...io, settings: { ...io.settings, chosen } })).toHaveLength(2)
 })
@@ -93,14 +93,14 @@ test('the candidates for shell completion are the domains in the ledger that sta
   const { io } = await ledger()
   await saveClaim(claimOf(), io)
   await saveClaim(claimOf({ name: 'example.org', domain_id: 'd2', status: 'completed' }), io)
-  expect(await collectKnownDomains('EXA', 5, io)).toEqual([
+  expect(await collectDomainCompletions('EXA', 5, io)).toEqual([
     ['example.com', 'pending'],
     ['example.org', 'completed'],
   ])
   const [entry] = await findClaimsByName('example.com', io)
   if (entry !== undefined) await forgetClaim(entry, io)
-  expect(await collectKnownDomains('exa', 5, io)).toEqual([['example.org', 'completed']])
-  expect(await collectKnownDomains('ex', 5, io)).toHaveLength(1)
+  expect(await collectDomainCompletions('exa', 5, io)).toEqual([['example.org', 'completed']])
+  expect(await collectDomainCompletions('ex', 5, io)).toHaveLength(1)
 })
 
 test('reading the claims of a domain reports a damaged file, keeps it, and returns the other claims', async () => {
@@ -124,7 +124,7 @@ test('a claim can be saved while another claim of its domain is being forgotten'
     if (entry !== undefined) await forgetClaim(entry, io)
     await saving
     expect((await findClaimsByName('example.com', io)).map(({ claim }) => claim.domain_id)).toEqual(['d2'])
-    const saved = await findClaimById('d2', io)
+    const saved = await findClaimByDomainId('d2', io)
     if (saved !== undefined) await forgetClaim(saved, io)
   }
   expect(context.stderr.text).toBe('')

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { judgeClaim } from '../../src/claims/lifecycle.ts'
+import { getClaimState } from '../../src/claims/lifecycle.ts'
 import { claimOf } from './world.ts'
 
 const NOW = Date.UTC(2026, 10, 22, 12)
@@ -24,7 +24,7 @@ test.each([
   ['pending', { expires_at: '2026-11-22 11:59:00+00' }, 'expired', 'claim_expired', false],
   ['verified', { expires_at: '2026-11-22 11:00:00+00' }, 'accepted', undefined, false],
 ] as const)('a claim with status %s and fields %j has phase %s', (status, more, phase, code, needsRecord) => {
-  const { error, text, isOpen, ...judged } = judgeClaim(claimOf({ status, ...more }), NOW)
+  const { error, text, isOpen, ...judged } = getClaimState(claimOf({ status, ...more }), NOW)
   expect({ ...judged, code: error?.code }).toEqual({ phase, needsRecord, code })
   expect(text).not.toBe('')
   expect(isOpen).toBe(!['completed', 'expired', 'superseded', 'ended'].includes(phase))
@@ -48,7 +48,7 @@ test.each([
   [{ status: 'superseded' }, /^a newer claim replaced this one$/, /only if nobody needs it/],
   [{ status: 'under_review' }, /^unknown status "under_review"; still waiting$/, undefined],
 ])('the description of a claim with the fields %j matches %s', (fields, says, hint) => {
-  const { text, error } = judgeClaim(claimOf(fields), NOW)
+  const { text, error } = getClaimState(claimOf(fields), NOW)
   expect(text).toMatch(says)
   expect(error?.hint).toEqual(hint && expect.stringMatching(hint))
 })

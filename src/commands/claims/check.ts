@@ -78,7 +78,7 @@ export const command = defineCommand({
   account: 'sometimes',
   async run({ arguments: domains, options }, io) {
     const { name, value, wait = false, publicResolvers, timeout = DEFAULT_CLAIM_TIMEOUT_SECONDS } = options
-    const [{ checkDomain, emptyReport, sayValueIsMissing, printReport }, { createFallbackClaimReader }] =
+    const [{ checkDomain, emptyReport, printNoValueNotice, printDnsReport }, { createFallbackClaimReader }] =
       await Promise.all([import('../../claims/check-dns.ts'), import('../../claims/load.ts')])
     // Never renew the access token, because a check must work while the service is down: with an expired token, use the claim in
     // the ledger.
@@ -95,10 +95,10 @@ export const command = defineCommand({
       const given = { value, isExact: name !== undefined }
       const readClaim = createFallbackClaimReader(io, { renews })
       const checked = await checkDomain(name ?? domains[0], given, check, readClaim, io)
-      await printReport(checked, check, COLUMNS, io)
+      await printDnsReport(checked, check, COLUMNS, io)
       if (checked.error !== undefined) throw checked.error
       if (checked.hint !== undefined && !io.settings.quiet) await io.hint(checked.hint)
-      if (expectsNoValue(checked.report)) await sayValueIsMissing(checked.report, io)
+      if (expectsNoValue(checked.report)) await printNoValueNotice(checked.report, io)
       return
     }
     if (value !== undefined || name !== undefined)
@@ -124,7 +124,7 @@ export const command = defineCommand({
           const { report, error } = await checkDomain(input.domain, input, each, run.readClaim, run.io)
           if (expectsNoValue(report) && !isNoted) {
             isNoted = true
-            await sayValueIsMissing(report, io)
+            await printNoValueNotice(report, io)
           }
           const label = expectsNoValue(report) ? 'no value to look for' : report.verdict
           return { label, item: toReportJson(report), error, report }

@@ -28,7 +28,7 @@ export const command = defineCommand({
   },
   account: 'sometimes',
   async run({ options }, io) {
-    const { readAllClaims, describeLedgerPlace } = await import('../../claims/ledger.ts')
+    const { readAllClaims, describeLedger } = await import('../../claims/ledger.ts')
     const entries = await readAllClaims(io, (error) => io.warn(`${error.message}; it is left out`))
     const refresher = options.refresh ? await createRefresher(io) : undefined
     async function* pages(): AsyncGenerator<DomainClaim[], void, void> {
@@ -37,7 +37,7 @@ export const command = defineCommand({
         yield refresher === undefined ? page.map(({ claim }) => claim) : await refresher.refresh(page)
       }
     }
-    const nothing = `No claims are known ${describeLedgerPlace(io)}.`
+    const nothing = `No claims are known ${describeLedger(io)}.`
     await printLocalList(pages(), CLAIM_LIST_COLUMNS, nothing, io)
     if (entries.length === 0 && !io.settings.quiet)
       await io.hint('start one with: mailclaim claims create <domain>')

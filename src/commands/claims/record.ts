@@ -35,7 +35,7 @@ export const command = defineCommand({
       ])
     const recordFor = async (target: ClaimTarget, readClaim: ClaimReader, own: Io) => {
       const claim = await readClaim(target)
-      const { phase, isOpen, error } = lifecycle.judgeClaim(claim, io.clock.now())
+      const { phase, isOpen, error } = lifecycle.getClaimState(claim, io.clock.now())
       if (!isOpen && error !== undefined) throw error
       const record = extractRecord(claim, target.name)
       const text = format === 'zone' ? `${formatZoneLine(record)}\n` : `${record.value}\n`
@@ -49,7 +49,7 @@ export const command = defineCommand({
       if (isCompleted)
         await io.warn(`the claim is completed: ${lifecycle.formatDomain(claim)} no longer needs its record`)
       if (format === 'zone' || format === 'value') return io.stdout.write(text)
-      const host = format === 'table' ? { host: place.formatHost(found) } : {}
+      const host = format === 'table' ? { host: place.formatRecordHost(found) } : {}
       return io.write({ ...claim.record, ...host }, RECORD_COLUMNS)
     }
     const { processDomains } = await import('../../claims/batch.ts')
