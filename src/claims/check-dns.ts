@@ -1,4 +1,4 @@
-import type { ExpectedRecord } from '../dns/check.ts'
+import type { ExpectedTxt } from '../dns/check.ts'
 import { isConclusive } from '../dns/observations.ts'
 import { type CheckReport, type CheckReportJson, exitErrorOf, toReportJson } from '../dns/report.ts'
 import { formatResolver } from '../dns/wire/address.ts'
@@ -107,7 +107,7 @@ function applyClaim(checked: DomainCheckResult, claim: DomainClaim, now: number)
  * deadline has passed.
  */
 async function checkRecord(
-  wanted: ExpectedRecord,
+  wanted: ExpectedTxt,
   of: WatchedClaim | undefined,
   options: DnsCheckOptions,
   io: Io,

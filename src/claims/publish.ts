@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { ShellResult } from '../context.ts'
-import { lookUpTxt, type TxtLookup } from '../dns/lookup.ts'
+import { lookUpTxt, type TxtLookupResult } from '../dns/lookup.ts'
 import { createChildController, toDnsEffects } from '../dns/wire/ask.ts'
 import { parseDomainName, toRelativeName } from '../dns/wire/name.ts'
 import { hasTxtValue } from '../dns/wire/txt-answer.ts'
@@ -74,7 +74,7 @@ export async function createPublishFunction(command: string, io: Io) {
 }
 
 /** All TXT values at a name, with the TTL of the set. */
-type TxtSet = NonNullable<TxtLookup['set']>
+type TxtSet = NonNullable<TxtLookupResult['set']>
 
 /**
  * Returns the environment variables of the `--publish` command.

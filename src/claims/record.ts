@@ -1,4 +1,4 @@
-import type { ExpectedRecord } from '../dns/check.ts'
+import type { ExpectedTxt } from '../dns/check.ts'
 import { canBeExpectedValue, parseGivenValue } from '../dns/value.ts'
 import { isWithin } from '../dns/wire/name.ts'
 import { CliError, usageError } from '../errors.ts'
@@ -84,7 +84,7 @@ export function extractRecord(claim: DomainClaim, domain = normalizeDomainName(c
 }
 
 /** Returns the name and value that a DNS check of the claim expects. @throws CliError as `extractRecord` */
-export function toExpectedRecord(claim: DomainClaim, domain?: string): ExpectedRecord {
+export function toExpectedRecord(claim: DomainClaim, domain?: string): ExpectedTxt {
   const { name, value: expected } = extractRecord(claim, domain)
   return { name, expected }
 }

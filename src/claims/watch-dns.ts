@@ -1,4 +1,4 @@
-import { type CheckRequest, checkDns, type ExpectedRecord } from '../dns/check.ts'
+import { checkDns, type DnsCheckRequest, type ExpectedTxt } from '../dns/check.ts'
 import type { CheckReport } from '../dns/report.ts'
 import { type WaitStep, waitForRecord } from '../dns/wait.ts'
 import { toDnsEffects } from '../dns/wire/ask.ts'
@@ -14,7 +14,7 @@ import { getClaimState } from './lifecycle.ts'
 import { toExpectedRecord } from './record.ts'
 
 /** Options of the DNS checks of one domain, alone or in a run over several domains. */
-export interface DnsCheckOptions extends Pick<CheckRequest, 'publicResolvers' | 'cache'> {
+export interface DnsCheckOptions extends Pick<DnsCheckRequest, 'publicResolvers' | 'cache'> {
   readonly deadline: Deadline
   /**
    * For `claims check`: whether to repeat the check until the record is ready or the claim no longer needs it. For `claims verify`,
@@ -33,7 +33,7 @@ export interface DnsCheckOptions extends Pick<CheckRequest, 'publicResolvers' | 
 const CLAIM_POLL_MS = 60_000
 
 /** Checks DNS once, with the resolvers of the settings. */
-export function checkDnsOnce(wanted: ExpectedRecord, options: DnsCheckOptions, io: Io): Promise<CheckReport> {
+export function checkDnsOnce(wanted: ExpectedTxt, options: DnsCheckOptions, io: Io): Promise<CheckReport> {
   const check = () => checkDns({ ...options, ...dnsSettings(io.settings), ...wanted }, toDnsEffects(io))
   return options.inTurn === undefined ? check() : options.inTurn(check)
 }
@@ -62,7 +62,7 @@ export interface DnsWatchStep extends WaitStep {
  * changed it.
  */
 export async function* watchDns(
-  wanted: ExpectedRecord,
+  wanted: ExpectedTxt,
   watched: WatchedClaim | undefined,
   options: DnsCheckOptions,
   io: Io,

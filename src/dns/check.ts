@@ -15,7 +15,7 @@ import { parseDomainName } from './wire/name.ts'
 import { readTxtAnswer } from './wire/txt-answer.ts'
 
 /** A domain name, and the TXT value that it should have. */
-export interface ExpectedRecord {
+export interface ExpectedTxt {
   /** Domain name of the record, as a user types it: IDNs and a trailing dot are accepted. */
   readonly name: string
   /** Expected TXT value; null to list the TXT values instead. */
@@ -24,7 +24,7 @@ export interface ExpectedRecord {
   readonly mayBeCut?: boolean
 }
 
-export interface CheckRequest extends ExpectedRecord {
+export interface DnsCheckRequest extends ExpectedTxt {
   /**
    * Recursive resolvers, or authoritative servers of a private DNS. `'system'`: the resolvers of the operating system.
    */
@@ -68,7 +68,7 @@ const MAX_QUERIES = 120
  *
  * @throws CliError `usage`, exit 2, if the name isn't a domain name; the abort reason of `effects.signal`
  */
-export async function checkDns(request: CheckRequest, effects: DnsEffects): Promise<CheckReport> {
+export async function checkDns(request: DnsCheckRequest, effects: DnsEffects): Promise<CheckReport> {
   return createCheckReport(await collectObservations(request, effects))
 }
 
@@ -80,7 +80,7 @@ export async function checkDns(request: CheckRequest, effects: DnsEffects): Prom
  * @throws CliError `usage`, exit 2, if the name isn't a domain name; the abort reason of `effects.signal`
  */
 export async function collectObservations(
-  request: CheckRequest,
+  request: DnsCheckRequest,
   effects: DnsEffects,
   causes = true,
 ): Promise<Observations> {
@@ -102,11 +102,11 @@ export async function collectObservations(
     const location = await findZone(name, { ...check, deadline: deadline.limitedTo(LOCATE_MS) })
     const found = location.kind === 'found' ? location : undefined
     const toAsk = deadline.limitedTo(deadline.remainingMs() * SERVERS_SHARE)
-    const survey = found ? await observeNameServers(found, { ...check, deadline: toAsk }) : NOTHING
+    const survey = found ? await observeNameServers(found, { ...check, deadline: toAsk }) : NOT_OBSERVED
     const { servers } = survey
     const mayBeLocal = port === DNS_PORT && found !== undefined && mayBeLocalZone(found, servers)
     const seen = {
-      ...{ ...NOTHING, ...survey, name, expected, mayBeCut, isOverdue, location, mayBeLocal },
+      ...{ ...NOT_OBSERVED, ...survey, name, expected, mayBeCut, isOverdue, location, mayBeLocal },
       limitReached: limited.isReached(),
     }
     const { genuine, interception } = detectInterception(seen)
@@ -141,4 +141,4 @@ export async function collectObservations(
 }
 
 /** Observations of a check that hasn't queried name servers or resolvers for the record. */
-const NOTHING = { servers: [], alias: null, resolvers: [], otherNames: null, dnssec: null } as const
+const NOT_OBSERVED = { servers: [], alias: null, resolvers: [], otherNames: null, dnssec: null } as const

@@ -49,7 +49,7 @@ const UNUSED: readonly (readonly [servers: RegExp, use: 'parked' | 'suspended'])
  * Returns as `use` whether name servers show that a domain is parked or suspended (otherwise `active`), and as `at` the name
  * server that shows it (null if active).
  */
-export function domainUseOf(nameservers: readonly string[]) {
+export function detectDomainUse(nameservers: readonly string[]) {
   const found = UNUSED.flatMap(([servers, use]) =>
     nameservers.filter((server) => servers.test(server)).map((at) => ({ use, at })),
   )

@@ -33,7 +33,7 @@ const RECURSIVE = { recursionDesired: true, checkingDisabled: true } as const
 /** Maximum milliseconds for a query to a server on the way down to the zone. */
 const LEVEL_MS = 1500
 /** Maximum number of a zone's name servers that are used. Working zones have fewer, but a hostile zone could have thousands. */
-export const MAX_SERVERS = 26
+export const MAX_NS_HOSTS = 26
 
 /**
  * Finds the zone that holds a name, and the zone's name servers, from the top-level domain down.
@@ -219,8 +219,8 @@ const isAnswer = ({ rcode }: DnsMessage): boolean => rcode === 'NOERROR' || rcod
  * Whether a response is implausible for an authoritative server, so that it might be an interceptor's: an error, or recursion
  * offered (RA) without authoritative data (AA).
  */
-export function isImplausible(message: DnsMessage): boolean {
-  return !isAnswer(message) || (message.ra && !(message.aa && hasData(message)))
+export function isImplausible(serverReply: DnsMessage): boolean {
+  return !isAnswer(serverReply) || (serverReply.ra && !(serverReply.aa && hasData(serverReply)))
 }
 
 /**
@@ -246,7 +246,7 @@ function readDelegation(message: DnsMessage, zone: string, port: number): Delega
   const hosts = collectNsHosts(records, zone)
   if (hosts.length === 0) return undefined
   const glue = (host: string) => message.additional.filter(({ name }) => name === host)
-  const known = hosts.slice(0, MAX_SERVERS).map((host) => [host, readAddresses(glue(host), port)] as const)
+  const known = hosts.slice(0, MAX_NS_HOSTS).map((host) => [host, readAddresses(glue(host), port)] as const)
   return { zone, hosts: new Map(known) }
 }
 

@@ -1,10 +1,10 @@
-import { type CheckRequest, collectObservations } from './check.ts'
+import { collectObservations, type DnsCheckRequest } from './check.ts'
 import { detectInterception, isConclusive } from './observations.ts'
 import type { DnsEffects } from './wire/ask.ts'
 import { deduplicateValues, haveSameValues, type TxtValue } from './wire/txt-answer.ts'
 
 /** Result of a TXT lookup at the authoritative servers of a name. */
-export interface TxtLookup {
+export interface TxtLookupResult {
   /** Zone that holds the name; null if it wasn't found. */
   readonly zone: string | null
   /** Host names of the zone's name servers, as in `Delegation.hosts`; empty if the zone wasn't found. */
@@ -26,9 +26,9 @@ export interface TxtLookup {
  */
 export async function lookUpTxt(
   name: string,
-  request: Pick<CheckRequest, 'resolvers' | 'authoritativePort' | 'deadline'>,
+  request: Pick<DnsCheckRequest, 'resolvers' | 'authoritativePort' | 'deadline'>,
   effects: DnsEffects,
-): Promise<TxtLookup> {
+): Promise<TxtLookupResult> {
   const seen = await collectObservations({ ...request, name, expected: null }, effects, false)
   const { location } = seen
   const { genuine, interception } = detectInterception(seen)
@@ -37,7 +37,7 @@ export async function lookUpTxt(
   const [zone, hosts] = location.kind === 'found' ? [location.zone, location.hosts] : [null, new Map()]
   const result = { zone, nameservers: [...hosts.keys()], set: null, reason: null, partial: [] }
   const partial = answers.flatMap(({ values }) => values)
-  const unknown = (reason: string): TxtLookup => ({ ...result, reason, partial })
+  const unknown = (reason: string): TxtLookupResult => ({ ...result, reason, partial })
   if (location.kind === 'no_domain') return unknown(`${location.domain} doesn't exist in DNS`)
   if (location.kind === 'lost')
     return unknown(`its name servers weren't found: ${location.replies.join(', ') || 'no resolver'}`)

@@ -1,4 +1,4 @@
-import { domainUseOf, formatDnsProviders } from './hosts.ts'
+import { detectDomainUse, formatDnsProviders } from './hosts.ts'
 import {
   type CandidateName,
   detectInterception,
@@ -198,13 +198,13 @@ type WithZone = Observations & { readonly zone: string | null }
 
 /**
  * Returns the facts that a user needs to add the record: zone, DNS provider, host within the zone, value, the result of
- * `domainUseOf`, and as `in_charge` the zone's name servers, because users often add the record at a provider that doesn't host
+ * `detectDomainUse`, and as `in_charge` the zone's name servers, because users often add the record at a provider that doesn't host
  * the zone.
  */
 function recordFacts({ name, zone, expected, servers }: WithZone) {
   const hosts = servers.map(({ host }) => host)
   const host = zone === null ? name : toRelativeName(name, zone)
-  const place = { name, zone, provider: formatDnsProviders(hosts), host, expected, ...domainUseOf(hosts) }
+  const place = { name, zone, provider: formatDnsProviders(hosts), host, expected, ...detectDomainUse(hosts) }
   return { ...place, in_charge: zone === null ? null : [...new Set(hosts)] }
 }
 

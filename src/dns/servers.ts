@@ -1,5 +1,5 @@
 import type { DnsServerAddress } from '../context.ts'
-import { type DnsCheck, findZone, isFromZone, isImplausible, MAX_SERVERS, resolveHost } from './locate.ts'
+import { type DnsCheck, findZone, isFromZone, isImplausible, MAX_NS_HOSTS, resolveHost } from './locate.ts'
 import type { CnameChain, FoundZone, ServerObservation, TxtObservation, TxtOutcome } from './observations.ts'
 import { DNS_PORT } from './wire/address.ts'
 import { awaitPreferred, getAnswer, type QueryResult, sendQuery } from './wire/ask.ts'
@@ -35,7 +35,7 @@ export async function observeNameServers(location: FoundZone, check: DnsCheck) {
     return await answer
   }
   const askHost = async (host: string): Promise<ServerReply[]> => {
-    if (hosts.has(host) || hosts.size >= MAX_SERVERS) return []
+    if (hosts.has(host) || hosts.size >= MAX_NS_HOSTS) return []
     hosts.add(host)
     const addresses = await findHostAddresses(host, location, check)
     if (addresses === undefined || addresses.length === 0)

@@ -1,5 +1,5 @@
 import { backoffMs, createDeadline, type Deadline } from '../timeout.ts'
-import { type CheckRequest, checkDns } from './check.ts'
+import { checkDns, type DnsCheckRequest } from './check.ts'
 import type { CheckReport } from './report.ts'
 import { type DnsEffects, getAnswer } from './wire/ask.ts'
 import { decodeTxtValues, readTxtAnswer } from './wire/txt-answer.ts'
@@ -9,7 +9,7 @@ const DELAYS = { first: 5000, max: 30_000, jitter: 0 } as const
 /** Milliseconds between two polls of one name server, while waiting for the next check. */
 const POLL_INTERVAL_MS = 3000
 
-type WaitRequest = CheckRequest & { readonly deadline: Deadline }
+type WaitRequest = DnsCheckRequest & { readonly deadline: Deadline }
 
 /** One check while waiting for a record. */
 export interface WaitStep {

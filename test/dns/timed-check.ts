@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import type { DnsRequest } from '../../src/context.ts'
-import { type CheckRequest, checkDns, collectObservations } from '../../src/dns/check.ts'
+import { checkDns, collectObservations, type DnsCheckRequest } from '../../src/dns/check.ts'
 import type { DnsEffects } from '../../src/dns/wire/ask.ts'
 import { parseResolver } from '../../src/settings/addresses.ts'
 import { type Asked, createFakeDns, type FakeReply } from './fake-dns.ts'
@@ -51,7 +51,7 @@ interface TimedCheckOptions {
 
 /** Calls `run` with a check's request and effects in virtual time: by default, for `prefix=token` at `example.com`. */
 async function timed<T>(
-  run: (request: CheckRequest, effects: DnsEffects) => Promise<T>,
+  run: (request: DnsCheckRequest, effects: DnsEffects) => Promise<T>,
   respond: (asked: Asked) => FakeReply,
   {
     name = 'example.com',

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { DnsServerAddress } from '../../../src/context.ts'
-import { type CheckRequest, checkDns } from '../../../src/dns/check.ts'
+import { checkDns, type DnsCheckRequest } from '../../../src/dns/check.ts'
 import { type CheckReportJson, toReportJson } from '../../../src/dns/report.ts'
 import { realEffects } from '../real-effects.ts'
 import { knotBasics } from './knot-config.ts'
@@ -24,7 +24,7 @@ const UNBOUND = '127.0.53.53'
 export interface ServerNetwork {
   readonly port: number
   readonly unbound: DnsServerAddress
-  check(name: string, expected: string | null, options?: Partial<CheckRequest>): Promise<CheckReportJson>
+  check(name: string, expected: string | null, options?: Partial<DnsCheckRequest>): Promise<CheckReportJson>
   /** Changes a zone of the running server `a` in one transaction of knotc, by commands such as `zone-set`. */
   change(domain: string, ...commands: readonly (readonly string[])[]): Promise<void>
   stop(): Promise<void>
