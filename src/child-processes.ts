@@ -103,9 +103,9 @@ export async function runInShell(
  * Opens an address with the system's browser, or with the first command of `BROWSER` that exits with 0. The address is passed as
  * the last argument, even if the command has `%s` elsewhere. Rejects if no command starts or, with `BROWSER`, if all fail.
  */
-export async function openBrowser(url: string, commands?: string): Promise<void> {
+export async function openBrowser(url: string, browserVariable?: string): Promise<void> {
   const { default: open } = await import('open')
-  const app = commands?.split(delimiter).flatMap((command) => {
+  const app = browserVariable?.split(delimiter).flatMap((command) => {
     const [name = '', ...words] = command.split(/\s+/).filter((word) => !/^["']?%[su]["']?$/i.test(word))
     // First try a command without `%s` as the path of one program, because the path may contain spaces.
     return [...(/%s/i.test(command) ? [] : [{ name: command }]), { name, arguments: words }]

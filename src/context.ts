@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream'
  */
 export interface Context {
   readonly installation: Installation
-  readonly environment: Environment
+  readonly environment: EnvironmentValues
   readonly directories: Directories
   readonly platform: NodeJS.Platform
   readonly stdin: Input
@@ -49,7 +49,7 @@ export interface Directories {
 }
 
 /** Values of environment variables, read once by `main.ts`. An empty variable counts as unset. */
-export interface Environment {
+export interface EnvironmentValues {
   /** Values of the `MAILCLAIM_…` variables of settings, by key of `ALL_SETTINGS`, such as `base_url` or `no_input`. */
   readonly settings: Readonly<Record<string, string>>
   readonly apiKey?: string
@@ -134,7 +134,7 @@ export interface HttpRequest {
   readonly freshConnection?: true
   /**
    * Called at most once, when the connection is established (TLS and a proxy's tunnel included) and before the first byte of the
-   * request is written. If it throws, the request isn't sent, and the exchange fails with a `TransportError` that has `sent: 'no'`
+   * request is written. If it throws, the request isn't sent, and the exchange fails with a `HttpTransportError` that has `sent: 'no'`
    * and the thrown error as `cause`. After the call, `timeoutMs` starts over.
    */
   readonly beforeSend?: () => void
@@ -164,7 +164,7 @@ export interface HttpResponse {
 
 export interface HttpTransport {
   /**
-   * Performs one HTTP exchange, without following redirects. Rejects with a `TransportError`. Only `createPacingTransport` retries,
+   * Performs one HTTP exchange, without following redirects. Rejects with a `HttpTransportError`. Only `createPacingTransport` retries,
    * and rejects with the signal's reason during a pause.
    */
   send(request: HttpRequest): Promise<HttpResponse>
@@ -177,8 +177,8 @@ export interface HttpTransport {
  * `no` if the failure came before the connection was established (loading the HTTP client, lookup, connecting, proxy, TLS) or in
  * `beforeSend`; `maybe` for later failures, after which the service may have acted on the request.
  */
-export class TransportError extends Error {
-  override readonly name = 'TransportError'
+export class HttpTransportError extends Error {
+  override readonly name = 'HttpTransportError'
   /**
    * Kind of failure. `memory` and `descriptors` are limits of this machine. TLS: `untrusted` for an unknown issuer, `dated` for a
    * certificate outside its validity period, `tls` for others.
@@ -198,7 +198,7 @@ export class TransportError extends Error {
     | 'protocol'
   readonly sent: 'no' | 'maybe'
 
-  constructor(kind: TransportError['kind'], sent: TransportError['sent'], message: string, cause?: unknown) {
+  constructor(kind: HttpTransportError['kind'], sent: 'no' | 'maybe', message: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause })
     this.kind = kind
     this.sent = sent

@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
 import { run } from './cli.ts'
-import { type Clock, type Context, type Environment, type HttpTransport, TransportError } from './context.ts'
+import { type Context, type EnvironmentValues, type HttpTransport, HttpTransportError } from './context.ts'
 import type { ExitCode } from './errors.ts'
 import { resolveDirectories } from './settings/paths.ts'
 import { ALL_SETTINGS } from './settings/table.ts'
@@ -94,8 +94,8 @@ function lazily<T>(load: () => Promise<T>): () => Promise<T> {
   }
 }
 
-function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
-  const text = <K extends keyof Environment>(key: K, ...names: readonly string[]) => {
+function readEnvironment(variables: NodeJS.ProcessEnv): EnvironmentValues {
+  const text = <K extends keyof EnvironmentValues>(key: K, ...names: readonly string[]) => {
     const value = names.map((name) => variables[name]).find(Boolean)
     return value === undefined ? {} : ({ [key]: value } as { [key in K]: string })
   }
@@ -136,7 +136,7 @@ function keychainEnvironment(variables: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
 /** Maximum delay of `setTimeout` in milliseconds (24.8 days). */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
-const clock: Clock = {
+const clock: Context['clock'] = {
   now: () => Date.now(),
   // Use `hrtime`, because the first use of `performance` loads another Node module, which delays the start.
   monotonic: () => Number(process.hrtime.bigint()) / 1e6,
@@ -159,7 +159,7 @@ const clock: Clock = {
   },
 }
 
-function lazyTransport(environment: Environment): HttpTransport {
+function lazyTransport(environment: EnvironmentValues): HttpTransport {
   let loading: Promise<HttpTransport> | undefined
   return {
     send: async (request) => {
@@ -170,7 +170,7 @@ function lazyTransport(environment: Environment): HttpTransport {
   }
 }
 
-async function loadTransport(environment: Environment): Promise<HttpTransport> {
+async function loadTransport(environment: EnvironmentValues): Promise<HttpTransport> {
   // Use only V8's baseline compiler for WebAssembly (Liftoff) in Node 20: the optimizing compiler takes longer for undici's HTTP
   // parser than most commands run.
   if (process.versions.node.startsWith('20.')) setFlagsFromString('--liftoff-only')
@@ -178,6 +178,6 @@ async function loadTransport(environment: Environment): Promise<HttpTransport> {
     const { createTransport } = await import('./service/transport.ts')
     return createTransport(environment)
   } catch (error) {
-    throw new TransportError('aborted', 'no', 'the HTTP client could not be loaded', error)
+    throw new HttpTransportError('aborted', 'no', 'the HTTP client could not be loaded', error)
   }
 }

@@ -1,4 +1,4 @@
-import { type HttpTransport, TransportError } from '../context.ts'
+import { type HttpTransport, HttpTransportError } from '../context.ts'
 import { formatDnsProviders } from '../dns/hosts.ts'
 import type { CheckReport } from '../dns/report.ts'
 import { type CheckCache, createCheckCache } from '../dns/shared-cache.ts'
@@ -12,7 +12,7 @@ import { openClient } from '../session/client.ts'
 import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 import { writeStderrLines } from '../terminal/notices.ts'
-import { type Deadline, MIN_STEP_TIMEOUT_MS, startDeadline } from '../timeout.ts'
+import { type Deadline, MIN_STEP_TIMEOUT_MS, startCommandDeadline } from '../timeout.ts'
 import { BATCH_CLAIM_COLUMNS } from './columns.ts'
 import { type BatchOptions, DEFAULT_JOBS } from './definition.ts'
 import {
@@ -162,7 +162,7 @@ async function readInputs(args: readonly string[], { from, all }: BatchOptions, 
  */
 function createShared(jobs: number, work: BatchCommand, signal: AbortSignal, io: Io) {
   const { clock, interrupts, settings } = io
-  const deadline = work.deadline ?? startDeadline({}, clock)
+  const deadline = work.deadline ?? startCommandDeadline({}, clock)
   const requireTime = () => {
     signal.throwIfAborted()
     if (deadline.remainingMs() <= 0) throw new CliError('timed_out', 'the time was up before its turn')
@@ -211,7 +211,7 @@ function limitToDeadline({ http, interrupts }: Io, deadline: Deadline): HttpTran
     async send(request) {
       if (request.beforeSend !== undefined) return http.send(request)
       const remainingMs = deadline.remainingMs() + MIN_STEP_TIMEOUT_MS
-      if (remainingMs <= 0) throw new TransportError('timeout', 'no', 'the time was up')
+      if (remainingMs <= 0) throw new HttpTransportError('timeout', 'no', 'the time was up')
       const { method, body, signal } = request
       const timeoutMs = body === undefined ? Math.min(request.timeoutMs, remainingMs) : request.timeoutMs
       const until = method === 'GET' || !signal ? {} : { signal: interrupts.signal }

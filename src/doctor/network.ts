@@ -1,4 +1,4 @@
-import { TransportError } from '../context.ts'
+import { HttpTransportError } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { formatUserAgent } from '../service/client.ts'
 import { noResponseError } from '../service/problems.ts'
@@ -52,7 +52,7 @@ export async function examineNetwork(io: Io): Promise<{ network: CheckResult; cl
       : okResult(responds)
     return { network, clock: compareClocks(response.headers['date'], started.wall + ms / 2) }
   } catch (error) {
-    if (!(error instanceof TransportError)) throw error
+    if (!(error instanceof HttpTransportError)) throw error
     return {
       network: problemResult(noResponseError(error, base, 'GET')),
       clock: skippedResult('the service did not answer'),

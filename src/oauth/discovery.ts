@@ -1,5 +1,5 @@
 import * as oauth from 'oauth4webapi'
-import { TransportError } from '../context.ts'
+import { HttpTransportError } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { formatUserAgent } from '../service/client.ts'
 import { isRedirect, noResponseError, redirectError } from '../service/problems.ts'
@@ -61,7 +61,7 @@ export async function discoverAuthorizationServer(
   } catch (error) {
     io.interrupts.signal.throwIfAborted()
     if (error instanceof CliError) throw error
-    if (!(error instanceof TransportError) || error.sent !== 'no') return usual
+    if (!(error instanceof HttpTransportError) || error.sent !== 'no') return usual
     throw noResponseError(error, server, 'GET')
   }
 }

@@ -1,4 +1,4 @@
-import { type HttpRequest, type HttpResponse, TransportError } from '../context.ts'
+import { type HttpRequest, type HttpResponse, HttpTransportError } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { formatUserAgent } from '../service/client.ts'
 import { secretsOf } from '../service/log.ts'
@@ -118,7 +118,7 @@ export async function exchangeCode(io: Io, request: CodeExchangeRequest): Promis
   const { code, codeVerifier: code_verifier, redirectUri: redirect_uri, requestedScope } = request
   const fields = { grant_type: 'authorization_code', code, redirect_uri, code_verifier }
   const response = await postForm(io, request, fields, requestedScope).catch((error: unknown) => {
-    if (!(error instanceof TransportError)) throw error
+    if (!(error instanceof HttpTransportError)) throw error
     const { hint } = error.sent === 'no' ? noResponseError(error, request.base, 'POST') : {}
     throw exchangeError(error.message, { cause: error, hint })
   })
@@ -158,7 +158,7 @@ export async function sendRefreshToken(io: Io, request: RefreshRequest): Promise
  * Sends one form-encoded request to the token endpoint, on a new connection.
  *
  * @param scope scope of the access token if the response names none
- * @throws TransportError if no response headers arrived, or `base` is plain http to another machine; CliError `redirected`, exit 7
+ * @throws HttpTransportError if no response headers arrived, or `base` is plain http to another machine; CliError `redirected`, exit 7
  */
 async function postForm(
   io: Io,
@@ -168,7 +168,7 @@ async function postForm(
   options: Pick<HttpRequest, 'beforeSend' | 'signal'> = {},
 ): Promise<TokenResponse> {
   if (base.protocol !== 'https:' && !isLoopback(base.hostname))
-    throw new TransportError('aborted', 'no', 'tokens are only sent encrypted')
+    throw new HttpTransportError('aborted', 'no', 'tokens are only sent encrypted')
   const request: HttpRequest = {
     method: 'POST',
     url: appendPath(base, '/oauth/token'),
@@ -340,7 +340,7 @@ function classifyResponse(response: TokenResponse): RefreshOutcome {
  * have left this machine.
  */
 function classifyFailure(error: unknown, base: URL): RefreshOutcome {
-  if (!(error instanceof TransportError) || error.sent === 'maybe')
+  if (!(error instanceof HttpTransportError) || error.sent === 'maybe')
     return { kind: 'unknown', why: error instanceof Error ? error.message : String(error) }
   // The cause is a `CliError` if `beforeSend` threw one or an interrupt canceled the request. Return that error, because it
   // explains more than a network error.

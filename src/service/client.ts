@@ -1,4 +1,4 @@
-import { type HttpRequest, TransportError } from '../context.ts'
+import { type HttpRequest, HttpTransportError } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { appendPath } from '../settings/addresses.ts'
 import { getBaseUrl } from '../settings/settings.ts'
@@ -145,7 +145,7 @@ export function createServiceClient(io: Io, credentials: CredentialProvider): Se
       return responseError(response, { method, path }, base, credential, io)
     } catch (error) {
       signal.throwIfAborted()
-      if (!(error instanceof TransportError)) throw error
+      if (!(error instanceof HttpTransportError)) throw error
       return noResponseError(error, url, method)
     }
   }
@@ -165,7 +165,7 @@ interface ServiceRequest {
 
 /** Whether to retry: a GET after a temporary failure; a POST only if nothing was sent, or after a 429 or 503 with `Retry-After`. */
 function mayRetry({ status = 0, retryAfterMs, cause }: CliError, method: HttpRequest['method']): boolean {
-  if (cause instanceof TransportError) {
+  if (cause instanceof HttpTransportError) {
     // Never retry these kinds: after `aborted` the program is closing its connections, and the others would fail again in the same
     // way.
     if (['memory', 'aborted', 'tls', 'untrusted', 'dated', 'protocol'].includes(cause.kind)) return false

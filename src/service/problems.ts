@@ -1,4 +1,4 @@
-import type { HttpResponse, TransportError } from '../context.ts'
+import type { HttpResponse, HttpTransportError } from '../context.ts'
 import { CliError, type ErrorCode } from '../errors.ts'
 import { formatUrl, maskUrlSecrets } from '../settings/addresses.ts'
 import { addProfileFlag } from '../settings/profiles.ts'
@@ -243,7 +243,7 @@ export function readJwtExpiryMs(text: string): number | undefined {
 }
 
 /** Hints by kind of transport error. For a kind without an entry, the caller gives its own hint. */
-export const TRANSPORT_HINTS: Partial<Record<TransportError['kind'], string>> = {
+export const TRANSPORT_HINTS: Partial<Record<HttpTransportError['kind'], string>> = {
   memory: 'raise the limit on address space (ulimit -v) and run the command again',
   descriptors: 'raise the limit on open files (ulimit -n) and run the command again',
   aborted: 'run the command again; if mailclaim was just removed or updated, install it again',
@@ -257,7 +257,7 @@ export const TRANSPORT_HINTS: Partial<Record<TransportError['kind'], string>> = 
  * Creates the exception for a request without a complete response: `timeout` or `unreachable`, exit 7. If a POST may have been
  * sent, the hint warns that the service may have acted on it.
  */
-export function noResponseError(error: TransportError, url: URL, method: string): CliError {
+export function noResponseError(error: HttpTransportError, url: URL, method: string): CliError {
   const isLost = method === 'POST' && error.sent === 'maybe'
   const hint = isLost ? MAY_BE_DONE : (TRANSPORT_HINTS[error.kind] ?? 'check the base URL and the network')
   const code = error.kind === 'timeout' ? 'timeout' : 'unreachable'

@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici'
 import connect from 'undici/lib/api/api-connect.js'
 import Pool from 'undici/lib/dispatcher/pool.js'
 import ProxyAgent from 'undici/lib/dispatcher/proxy-agent.js'
-import { type Environment, TransportError } from '../context.ts'
+import { type EnvironmentValues, HttpTransportError } from '../context.ts'
 import { isLoopback } from '../settings/addresses.ts'
 import { toTransportError } from './transport-errors.ts'
 
@@ -13,7 +13,7 @@ import { toTransportError } from './transport-errors.ts'
  */
 const TUNNEL_TIMEOUT_MS = 9000
 
-export type ProxySettings = Pick<Environment, 'httpsProxy' | 'noProxy'>
+export type ProxySettings = Pick<EnvironmentValues, 'httpsProxy' | 'noProxy'>
 
 /**
  * Returns the URL of the proxy for a request; undefined for a direct connection. The URL isn't validated; `createProxyAgent`
@@ -34,7 +34,7 @@ export function proxyUrlFor(url: URL, { httpsProxy, noProxy }: ProxySettings): s
  *
  * @param proxy http or https URL; user name and password in the URL are sent to the proxy only
  * @param connection options for the connections to the proxy and through the tunnel
- * @throws TransportError of kind `proxy` for an unusable URL
+ * @throws HttpTransportError of kind `proxy` for an unusable URL
  */
 export function createProxyAgent(
   proxy: string,
@@ -58,10 +58,10 @@ export function createProxyAgent(
   } catch {
     // Drop the caught error, which may quote the password, and throw the error below.
   }
-  throw new TransportError('proxy', 'no', 'HTTPS_PROXY is not a usable http or https URL')
+  throw new HttpTransportError('proxy', 'no', 'HTTPS_PROXY is not a usable http or https URL')
 }
 
-/** Connection pool to the proxy; a failed tunnel becomes a `TransportError` that blames the proxy, not the server. */
+/** Connection pool to the proxy; a failed tunnel becomes a `HttpTransportError` that blames the proxy, not the server. */
 class TunnelPool extends Pool {
   override async connect(options: Dispatcher.ConnectOptions): Promise<Dispatcher.ConnectData> {
     const tunnel = await connect.call(this, options).catch((error: unknown) => {
@@ -100,6 +100,6 @@ export function bypassesProxy({ hostname }: URL, noProxy: string): boolean {
   })
 }
 
-function proxyError(reason: string, cause?: unknown, kind: TransportError['kind'] = 'proxy'): TransportError {
-  return new TransportError(kind, 'no', `the proxy did not let the request through: ${reason}`, cause)
+function proxyError(reason: string, cause?: unknown, kind: HttpTransportError['kind'] = 'proxy') {
+  return new HttpTransportError(kind, 'no', `the proxy did not let the request through: ${reason}`, cause)
 }

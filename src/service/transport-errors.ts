@@ -1,5 +1,5 @@
 import { closeSync, openSync } from 'node:fs'
-import { TransportError } from '../context.ts'
+import { HttpTransportError } from '../context.ts'
 import { catchError, errnoCode } from '../storage/file-errors.ts'
 import { excerpt } from '../terminal/sanitize.ts'
 
@@ -15,7 +15,7 @@ const CLOSED =
  * Kinds and messages of transport errors. Each pattern is matched against "CODE SYSCALL MESSAGE" of an error; the first match is
  * used. PEER, CODE and MESSAGE are placeholders in the messages.
  */
-const ERRORS: readonly (readonly [pattern: RegExp, kind: TransportError['kind'], message: string])[] = [
+const ERRORS: readonly (readonly [pattern: RegExp, kind: HttpTransportError['kind'], message: string])[] = [
   // 20 is the `code` of the `DOMException` (AbortError) that an aborted signal causes.
   [/^(20|UND_ERR_DESTROYED|UND_ERR_CLOSED) /, 'aborted', 'the request was canceled'],
   // undici's HTTP parser is WebAssembly, for which V8 reserves gigabytes of address space; `ulimit -v` may forbid that.
@@ -49,7 +49,7 @@ const ERRORS: readonly (readonly [pattern: RegExp, kind: TransportError['kind'],
 ]
 
 /**
- * Converts an error of undici or Node into a `TransportError` with its kind and a message for users. Returns a `TransportError`
+ * Converts an error of undici or Node into a `HttpTransportError` with its kind and a message for users. Returns a `HttpTransportError`
  * unchanged.
  *
  * @param sent whether a byte of the request can have left this machine
@@ -57,10 +57,10 @@ const ERRORS: readonly (readonly [pattern: RegExp, kind: TransportError['kind'],
  */
 export function toTransportError(
   error: unknown,
-  sent: TransportError['sent'],
+  sent: HttpTransportError['sent'],
   peer: 'server' | 'proxy' = 'server',
-): TransportError {
-  if (error instanceof TransportError) return error
+): HttpTransportError {
+  if (error instanceof HttpTransportError) return error
   const { code: reported = '', syscall = '', message } = rootCause(error)
   const code = syscall === 'getaddrinfo' && hasNoDescriptor() ? 'EMFILE' : reported
   const quoted = excerpt(`${message ?? error}`, 200)
@@ -69,7 +69,7 @@ export function toTransportError(
     ?.replace('PEER', peer)
     .replace('CODE', code)
     .replace('MESSAGE', () => quoted)
-  return new TransportError(kind ?? 'protocol', sent, filled ?? quoted, error)
+  return new HttpTransportError(kind ?? 'protocol', sent, filled ?? quoted, error)
 }
 
 /**

@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import type { Dispatcher } from 'undici'
 import Agent from 'undici/lib/dispatcher/agent.js'
-import { type HttpRequest, type HttpResponse, type HttpTransport, TransportError } from '../context.ts'
+import { type HttpRequest, type HttpResponse, type HttpTransport, HttpTransportError } from '../context.ts'
 import { formatDuration } from '../terminal/time.ts'
 import { invalidResponseError } from './problems.ts'
 import { createProxyAgent, type ProxySettings, proxyUrlFor } from './proxy.ts'
@@ -74,14 +74,14 @@ async function readPendingInput(): Promise<void> {
   for (let turns = 0; turns < 3; turns++) await new Promise((resolve) => setImmediate(resolve))
 }
 
-/** Sends one request and collects the response. Rejects with a `TransportError` if no response headers arrived. */
+/** Sends one request and collects the response. Rejects with a `HttpTransportError` if no response headers arrived. */
 function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpResponse> {
   const { url, method, headers, body, timeoutMs, signal, beforeSend, isBinary } = request
   return new Promise((resolve, reject) => {
     let timer: NodeJS.Timeout | undefined
     let connection: Dispatcher.DispatchController | undefined
-    /** `maybe` once a byte of the request can have left this machine; part of every `TransportError`. */
-    let sent: TransportError['sent'] = 'no'
+    /** `maybe` once a byte of the request can have left this machine; part of every `HttpTransportError`. */
+    let sent: HttpTransportError['sent'] = 'no'
     let head: Pick<HttpResponse, 'status' | 'headers'> | undefined
     const pieces: Buffer[] = []
     let size = 0
@@ -104,8 +104,8 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
       if (head === undefined) reject(failure)
       else resolve({ ...head, text, ...(failure && { brokenBy: failure }) })
     }
-    const fail = (kind: TransportError['kind'], message: string, cause?: unknown) =>
-      end(new TransportError(kind, sent, message, cause))
+    const fail = (kind: HttpTransportError['kind'], message: string, cause?: unknown) =>
+      end(new HttpTransportError(kind, sent, message, cause))
     const cancel = () => fail('aborted', 'the request was canceled', signal?.reason)
 
     function startTimer(): void {

@@ -8,8 +8,8 @@ import {
   type Context,
   type DnsRequest,
   DnsTransportError,
+  HttpTransportError,
   type Keychain,
-  TransportError,
 } from '../../src/context.ts'
 import { getConfigPath } from '../../src/settings/config.ts'
 import {
@@ -155,7 +155,7 @@ const NO_KEYCHAIN = { keychain: Object.assign(createFakeKeychain(), { trouble: '
 const STORE = 'credential store'
 const FILE = '--store file'
 const unreachable = () => {
-  throw new TransportError('connect', 'no', 'connection refused')
+  throw new HttpTransportError('connect', 'no', 'connection refused')
 }
 const at = (date: string) => () => textResponse(200, '', { date: `Fri, 20 Nov 2026 ${date} GMT` })
 const open = dnsThat({ aa: true, ra: true })

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { walkCommands } from '../../src/commands/definition.ts'
 import { tree } from '../../src/commands/tree.ts'
-import { TransportError } from '../../src/context.ts'
+import { HttpTransportError } from '../../src/context.ts'
 import { createFakeContext, jsonResponse } from '../fake-context.ts'
 import { type Client, control, createClient, createRealClock } from '../hardening/in-process-client.ts'
 import { run } from '../run.ts'
@@ -113,7 +113,7 @@ it('imports watch --format jsonl prints exactly the documented events', async ()
     environment: { settings: { base_url: 'http://127.0.0.1:1' }, apiKey: 'key-1' },
     respond: () => {
       const status = steps[turn++]
-      if (status === 'failure') throw new TransportError('reset', 'maybe', 'the connection was closed')
+      if (status === 'failure') throw new HttpTransportError('reset', 'maybe', 'the connection was closed')
       return jsonResponse(200, { id: 'i-1', status, counts: { total: 9, created: turn } })
     },
   })

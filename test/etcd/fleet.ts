@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { type Clock, type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
+import { type Clock, type HttpRequest, type HttpResponse, HttpTransportError } from '../../src/context.ts'
 import { renewCredential } from '../../src/session/credential.ts'
 import type { RenewOptions } from '../../src/session/session-file.ts'
 import { prepareSharedSignIn } from '../../src/session/shared/sign-in.ts'
@@ -35,12 +35,12 @@ function createService() {
       grants.some((grant) => !grant.isRevoked && grant.token === token),
     async handle({ body, beforeSend }: HttpRequest): Promise<HttpResponse> {
       const fate = service.fate()
-      if (fate === 'unreachable') throw new TransportError('connect', 'no', 'nobody is there')
+      if (fate === 'unreachable') throw new HttpTransportError('connect', 'no', 'nobody is there')
       service.connected()
       try {
         beforeSend?.()
       } catch (error) {
-        throw new TransportError('aborted', 'no', 'the request was not sent', error)
+        throw new HttpTransportError('aborted', 'no', 'the request was not sent', error)
       }
       service.received()
       const sent = new URLSearchParams(body).get('refresh_token') ?? ''
@@ -55,7 +55,7 @@ function createService() {
       service.refreshes += 1
       grant.token = `refresh-${++made}`
       if (fate === 'killed') return new Promise<never>(() => {})
-      if (fate === 'consumed') throw new TransportError('timeout', 'maybe', 'no complete response')
+      if (fate === 'consumed') throw new HttpTransportError('timeout', 'maybe', 'no complete response')
       return jsonResponse(200, {
         access_token: `access-${made}`,
         token_type: 'Bearer',

@@ -1,4 +1,4 @@
-import { type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
+import { type HttpRequest, type HttpResponse, HttpTransportError } from '../../src/context.ts'
 import { jsonResponse } from '../fake-context.ts'
 
 /** Fate of a request to etcd. */
@@ -55,7 +55,7 @@ export function createMemoryEtcd() {
       if (fate === 'unanswered' || fate === 'killed') done(request)
       if (fate === 'late') late.push(() => void done(request))
       if (fate === 'killed') return new Promise<never>(() => {})
-      throw new TransportError('timeout', fate === 'lost' ? 'no' : 'maybe', 'no complete response')
+      throw new HttpTransportError('timeout', fate === 'lost' ? 'no' : 'maybe', 'no complete response')
     },
     /** Applies the late requests. */
     arrive() {

@@ -2,7 +2,7 @@ import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type Clock, TransportError } from '../../src/context.ts'
+import { type Clock, HttpTransportError } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
 import { findCredentialWithoutRenewal } from '../../src/session/credential.ts'
 import type { RenewOptions } from '../../src/session/session-file.ts'
@@ -73,7 +73,7 @@ describe('a session that machines share', () => {
     etcd.handle = async (request) => {
       if (request.url.hostname !== 'a.test') return handle(request)
       clock.advance(request.timeoutMs)
-      throw new TransportError('timeout', 'maybe', 'no complete response')
+      throw new HttpTransportError('timeout', 'maybe', 'no complete response')
     }
     expect(await failureOf(readSharedSession(a))).toMatchObject({ code: 'session_over' })
   })

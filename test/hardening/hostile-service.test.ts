@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { collectErrorCodes } from '../../src/commands/commands.ts'
 import { walkCommands } from '../../src/commands/definition.ts'
 import { tree } from '../../src/commands/tree.ts'
-import { type HttpResponse, TransportError } from '../../src/context.ts'
+import { type HttpResponse, HttpTransportError } from '../../src/context.ts'
 import { ERRORS } from '../../src/errors.ts'
 import { invalidResponseError } from '../../src/service/problems.ts'
 import {
@@ -102,8 +102,8 @@ async function expectPromised(ran: Ran): Promise<void> {
   expect([0, ...errors.map((code) => ERRORS[code][1])], ran.words.join(' ')).toContain(ran.code)
 }
 
-const fail = (kind: TransportError['kind'], sent: 'no' | 'maybe') => (): HttpResponse => {
-  throw new TransportError(kind, sent, 'it broke')
+const fail = (kind: HttpTransportError['kind'], sent: 'no' | 'maybe') => (): HttpResponse => {
+  throw new HttpTransportError(kind, sent, 'it broke')
 }
 const tooLong = (): HttpResponse => ({
   ...textResponse(200, '{'),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type HttpRequest, TransportError } from '../../src/context.ts'
+import { type HttpRequest, HttpTransportError } from '../../src/context.ts'
 import { Exit } from '../../src/errors.ts'
 import { type LoginOptions, login } from '../../src/oauth/login.ts'
 import { parseRedirectUri } from '../../src/oauth/redirect.ts'
@@ -254,7 +254,7 @@ describe('signing in', () => {
       'a login whose connection fails with the kind `%s` ends before the browser opens, with a hint that matches %s',
       async (kind, hint) => {
         const respond = () => {
-          throw new TransportError(kind, 'no', 'the cause')
+          throw new HttpTransportError(kind, 'no', 'the cause')
         }
         await expect(begin({ context: { respond } })).rejects.toMatchObject({
           code: 'unreachable',

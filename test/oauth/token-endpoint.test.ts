@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { HttpResponse } from '../../src/context.ts'
-import { TransportError } from '../../src/context.ts'
+import { HttpTransportError } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
 import { exchangeCode, sendRefreshToken } from '../../src/oauth/token-endpoint.ts'
 import { createLoggingTransport } from '../../src/service/log.ts'
@@ -111,7 +111,7 @@ describe('the exchange of a code', () => {
 
   it('a code exchange whose connection closes without a response fails with `service_unavailable` and a hint to sign in again', async () => {
     const failing = exchange(() =>
-      Promise.reject(new TransportError('reset', 'maybe', 'the connection was closed')),
+      Promise.reject(new HttpTransportError('reset', 'maybe', 'the connection was closed')),
     )
     await expect(failing).rejects.toMatchObject({
       code: 'service_unavailable',
@@ -282,23 +282,23 @@ describe('a refresh', () => {
       'an error of beforeSend',
       () =>
         Promise.reject(
-          new TransportError('aborted', 'no', 'stopped', new CliError('cannot_write', 'the disk is full')),
+          new HttpTransportError('aborted', 'no', 'stopped', new CliError('cannot_write', 'disk full')),
         ),
       { kind: 'unused', isTransient: false, error: expect.objectContaining({ code: 'cannot_write' }) },
     ],
     [
       'a failed host lookup',
-      () => Promise.reject(new TransportError('lookup', 'no', 'no such host')),
+      () => Promise.reject(new HttpTransportError('lookup', 'no', 'no such host')),
       { kind: 'unused', isTransient: true },
     ],
     [
       'a wrong certificate',
-      () => Promise.reject(new TransportError('tls', 'no', 'for another host')),
+      () => Promise.reject(new HttpTransportError('tls', 'no', 'for another host')),
       { kind: 'unused', isTransient: false },
     ],
     [
       'a timeout',
-      () => Promise.reject(new TransportError('timeout', 'maybe', 'no answer')),
+      () => Promise.reject(new HttpTransportError('timeout', 'maybe', 'no answer')),
       { kind: 'unknown', why: 'no answer' },
     ],
     ['a bug in the transport', () => Promise.reject(new TypeError('oops')), { kind: 'unknown', why: 'oops' }],
@@ -372,7 +372,7 @@ describe('a refresh', () => {
   describe('with a truncated response', () => {
     const cutAfter = (text: string, status = 200, headers = {}): HttpResponse => ({
       ...textResponse(status, text, headers),
-      brokenBy: new TransportError('reset', 'maybe', 'the connection was closed'),
+      brokenBy: new HttpTransportError('reset', 'maybe', 'the connection was closed'),
     })
 
     it('a refresh succeeds if its response breaks off after a complete JSON object', async () => {

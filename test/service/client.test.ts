@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
+import { type HttpRequest, type HttpResponse, HttpTransportError } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
 import { createClaim, getClaim, startClaimVerification } from '../../src/service/claims.ts'
 import { type CredentialProvider, createServiceClient } from '../../src/service/client.ts'
@@ -16,7 +16,7 @@ import {
   textResponse,
 } from '../fake-context.ts'
 
-type Answer = HttpResponse | TransportError | (() => HttpResponse)
+type Answer = HttpResponse | HttpTransportError | (() => HttpResponse)
 
 /** Creates a client that gets these responses in turn, repeating the last. */
 async function clientWith(
@@ -33,7 +33,7 @@ async function clientWith(
     ...(options.http === undefined ? {} : { http: options.http }),
     respond: () => {
       const next = left.length > 1 ? left.shift() : left[0]
-      if (next instanceof TransportError) throw next
+      if (next instanceof HttpTransportError) throw next
       return typeof next === 'function' ? next() : (next as HttpResponse)
     },
   })
@@ -145,15 +145,15 @@ describe('a request', () => {
 })
 
 describe('retries', () => {
-  const reset = new TransportError('reset', 'maybe', 'reset')
-  const refusedConnection = new TransportError('connect', 'no', 'refused')
+  const reset = new HttpTransportError('reset', 'maybe', 'reset')
+  const refusedConnection = new HttpTransportError('connect', 'no', 'refused')
   const limited = jsonResponse(429, {}, { 'retry-after': '7' })
   const busy = (headers = {}) => jsonResponse(503, {}, headers)
 
   it.each<[string, Answer[]]>([
     ['a connection reset', [reset, ok()]],
     ['a refused connection', [refusedConnection, ok()]],
-    ['a timeout', [new TransportError('timeout', 'maybe', 'late'), ok()]],
+    ['a timeout', [new HttpTransportError('timeout', 'maybe', 'late'), ok()]],
     ['a 500', [jsonResponse(500, {}), ok()]],
     ['a 502 of a proxy', [textResponse(502, '<html>'), ok()]],
     ['three failures', [busy(), reset, busy(), ok()]],
@@ -168,7 +168,7 @@ describe('retries', () => {
       () => {
         const { timeoutMs } = context.requests.at(-1) as HttpRequest
         context.clock.advance(timeoutMs)
-        throw new TransportError('timeout', 'maybe', 'late')
+        throw new HttpTransportError('timeout', 'maybe', 'late')
       },
     ])
     const error = await failed(getImport(client, 'i-1'))
@@ -236,7 +236,7 @@ describe('retries', () => {
   )
 
   it('`timeoutMs` of a request limits all attempts and the delays between them', async () => {
-    const late = new TransportError('timeout', 'maybe', 'late')
+    const late = new HttpTransportError('timeout', 'maybe', 'late')
     const { client, context } = await clientWith([late, late, ok()])
     expect((await failed(getImport(client, 'i-1', { timeoutMs: 1200 }))).code).toBe('timeout')
     expect(context.requests.map(({ timeoutMs }) => timeoutMs)).toEqual([1200, 700])
@@ -274,8 +274,8 @@ describe('retries', () => {
     ['a 429 without Retry-After', 1, jsonResponse(429, {})],
     ['a 500 with Retry-After', 1, jsonResponse(500, {}, { 'retry-after': '1' })],
     ['a connection reset', 1, reset],
-    ['a timeout', 1, new TransportError('timeout', 'maybe', 'late')],
-    ['a cancellation', 1, new TransportError('aborted', 'no', 'abandoned')],
+    ['a timeout', 1, new HttpTransportError('timeout', 'maybe', 'late')],
+    ['a cancellation', 1, new HttpTransportError('aborted', 'no', 'abandoned')],
   ])('a POST whose first attempt ends with %s is sent %i time(s)', async (_what, requests, first) => {
     const { client, context } = await clientWith([first, jsonResponse(201, { status: 'pending' })])
     await createClaim(client, { name: 'example.com' }).catch(() => {})

@@ -9,7 +9,7 @@ import {
 } from 'node:net'
 import { Worker } from 'node:worker_threads'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
+import { type HttpRequest, type HttpResponse, HttpTransportError } from '../../src/context.ts'
 import { noResponseError } from '../../src/service/problems.ts'
 import { bypassesProxy, type ProxySettings, proxyUrlFor } from '../../src/service/proxy.ts'
 import { createTransport } from '../../src/service/transport.ts'
@@ -54,13 +54,13 @@ function text({ text: whole, brokenBy }: HttpResponse): string {
   return whole
 }
 
-async function failureOf(work: Promise<unknown>): Promise<TransportError> {
+async function failureOf(work: Promise<unknown>): Promise<HttpTransportError> {
   const error = await work.then(
     () => undefined,
     (reason: unknown) => reason,
   )
-  expect(error).toBeInstanceOf(TransportError)
-  return error as TransportError
+  expect(error).toBeInstanceOf(HttpTransportError)
+  return error as HttpTransportError
 }
 
 describe('an exchange', () => {

@@ -1,5 +1,5 @@
 import type { HttpRequest, KeychainRequest, KeychainResult } from '../../src/context.ts'
-import { TransportError } from '../../src/context.ts'
+import { HttpTransportError } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
 import { renewLocalSession } from '../../src/session/renew.ts'
 import {
@@ -259,11 +259,11 @@ export class Machine {
     await this.turn(process, 'works')
     const fate = fateOf('send')
     if (fate === 'killed before') throw new Killed('send')
-    if (fate === 'unreachable') throw new TransportError('tls', 'no', 'no secure connection could be made')
+    if (fate === 'unreachable') throw new HttpTransportError('tls', 'no', 'no TLS connection could be made')
     try {
       request.beforeSend?.()
     } catch (error) {
-      throw new TransportError('aborted', 'no', 'the request was not sent', error)
+      throw new HttpTransportError('aborted', 'no', 'the request was not sent', error)
     }
     state.isSent = true
     const token = new URLSearchParams(request.body).get('refresh_token') ?? ''
@@ -272,7 +272,7 @@ export class Machine {
     await this.turn(process, 'works')
     if (fate === 'killed after') throw new Killed('send')
     if (fate === 'refused') return jsonResponse(401, { error: 'invalid_client' })
-    if (fate?.startsWith('lost')) throw new TransportError('reset', 'maybe', 'the connection was reset')
+    if (fate?.startsWith('lost')) throw new HttpTransportError('reset', 'maybe', 'the connection was reset')
     if (fate === 'answered oddly') return jsonResponse(503, { message: 'upstream' })
     return answer === undefined
       ? jsonResponse(400, { error: 'invalid_grant' })

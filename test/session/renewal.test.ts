@@ -1,7 +1,7 @@
 import { readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { type Context, type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
+import { type Context, type HttpRequest, type HttpResponse, HttpTransportError } from '../../src/context.ts'
 import { CliError, InterruptedError } from '../../src/errors.ts'
 import { openClient } from '../../src/session/client.ts'
 import {
@@ -46,15 +46,15 @@ async function signedIn(answers: ((files: ProfileFiles) => Answer)[], store: 'fi
       close: async () => {},
       async send(request) {
         const answerTo = answers.shift() ?? (() => jsonResponse(200, TOKENS))
-        if (answerTo === refuseConnection) throw new TransportError('connect', 'no', 'connection refused')
+        if (answerTo === refuseConnection) throw new HttpTransportError('connect', 'no', 'connection refused')
         try {
           request.beforeSend?.()
         } catch (error) {
-          throw new TransportError('aborted', 'no', 'the request was not sent', error)
+          throw new HttpTransportError('aborted', 'no', 'the request was not sent', error)
         }
         sent.push(request)
         const answer = answerTo(profileFiles(base, 'default'))
-        if (answer === 'reset') throw new TransportError('reset', 'maybe', 'the connection was reset')
+        if (answer === 'reset') throw new HttpTransportError('reset', 'maybe', 'the connection was reset')
         return answer
       },
     },
@@ -469,7 +469,7 @@ describe('Ctrl-C', () => {
       close: async () => {},
       send: async ({ signal }) => {
         expect(signal?.aborted).toBe(true)
-        throw new TransportError('aborted', 'no', 'aborted', signal?.reason)
+        throw new HttpTransportError('aborted', 'no', 'aborted', signal?.reason)
       },
     }
     const context = withEffects(world.context, { interrupts: effects, keychain: waiting, http })

@@ -4,7 +4,7 @@ import type { ClaimEvents, ClaimOptions, ClaimTask } from '../../claims/workflow
 import { CLAIM_FIELDS, type DomainClaim } from '../../service/types.ts'
 import type { OptionDefinition } from '../../settings/option.ts'
 import type { Io } from '../../terminal/io.ts'
-import { startDeadline } from '../../timeout.ts'
+import { startCommandDeadline } from '../../timeout.ts'
 import {
   CLAIMS_ARGUMENT,
   collectEventFields,
@@ -42,7 +42,8 @@ export const command = defineCommand({
   errors: ['claim', 'follow', 'several'],
   account: 'signed_in',
   async run({ arguments: domains, options }, io) {
-    const watch = { deadline: startDeadline(options, io.clock), throughBlocked: options.throughBlocked }
+    const { throughBlocked } = options
+    const watch = { deadline: startCommandDeadline(options, io.clock), throughBlocked }
     const { followClaim } = await import('../../claims/workflow.ts')
     await verifyOrFollowClaims(domains, options, watch, followClaim, io)
   },

@@ -1,6 +1,6 @@
 import { IMPORT_COLUMNS, IMPORT_EVENT_MEANINGS } from '../../imports/columns.ts'
 import { IMPORT_FIELDS } from '../../service/types.ts'
-import { startDeadline } from '../../timeout.ts'
+import { startCommandDeadline } from '../../timeout.ts'
 import { collectEventFields, defineCommand, defineTimeout } from '../definition.ts'
 import { IMPORT_ARGUMENT } from './get.ts'
 
@@ -28,6 +28,6 @@ export const command = defineCommand({
       import('../../imports/watch.ts'),
       import('../../session/client.ts'),
     ])
-    await watchImport(id, startDeadline(options, io.clock), openClient(io), io)
+    await watchImport(id, startCommandDeadline(options, io.clock), openClient(io), io)
   },
 })

@@ -1,4 +1,4 @@
-import { type DnsRequest, DnsTransportError, type HttpTransport, TransportError } from '../../context.ts'
+import { type DnsRequest, DnsTransportError, type HttpTransport, HttpTransportError } from '../../context.ts'
 import { excerpt } from '../../terminal/sanitize.ts'
 import { runExchange } from './network.ts'
 
@@ -34,7 +34,7 @@ async function post(
     body: Buffer.from(message).toString('latin1'),
   }
   const { status, headers, text, brokenBy } = await http.send(request).catch((error) => {
-    throw error instanceof TransportError ? createUnusableError(error.message, error) : error
+    throw error instanceof HttpTransportError ? createUnusableError(error.message, error) : error
   })
   if (status !== 200) throw createUnusableError(`HTTP ${status}`)
   const [type = ''] = (headers['content-type'] ?? '').split(';')

@@ -1,4 +1,4 @@
-import { type ClientCertificate, TransportError } from '../../context.ts'
+import { type ClientCertificate, HttpTransportError } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { parseJsonObject, TRANSPORT_HINTS } from '../../service/problems.ts'
 import { appendPath } from '../../settings/addresses.ts'
@@ -96,7 +96,7 @@ export function createEtcdClient(
         if (body['code'] === UNAUTHENTICATED) token = undefined
         problem = said
       } catch (error) {
-        if (!(error instanceof TransportError)) throw error
+        if (!(error instanceof HttpTransportError)) throw error
         signal.throwIfAborted()
         problem = error.message
         hint = TRANSPORT_HINTS[error.kind] ?? later
@@ -122,7 +122,7 @@ export function createEtcdClient(
       signal,
       ...(tls && { tls }),
     })
-    if (brokenBy instanceof TransportError) throw brokenBy
+    if (brokenBy instanceof HttpTransportError) throw brokenBy
     // Treat a body that isn't a JSON object, such as a proxy's error page, as an object without fields.
     return { status, body: (parseJsonObject(text) ?? {}) as Json }
   }

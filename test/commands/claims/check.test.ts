@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { TransportError } from '../../../src/context.ts'
+import { HttpTransportError } from '../../../src/context.ts'
 import { claimOf, createWorld, errorOf, jsonLines, VALUE, type WorldOptions } from '../../claims/world.ts'
 import { createFakeOutput, jsonResponse } from '../../fake-context.ts'
 import { run } from '../../run.ts'
@@ -119,7 +119,7 @@ test('claims check expects the value that the service has now, not the value in 
 test.each([
   ['the service is down', () => jsonResponse(503, {})],
   ['the key is refused', () => jsonResponse(401, {})],
-  ['the service is silent', () => Promise.reject(new TransportError('timeout', 'maybe', 'no answer'))],
+  ['the service is silent', () => Promise.reject(new HttpTransportError('timeout', 'maybe', 'no answer'))],
 ])('claims check uses the claim in the ledger, with one warning, if %s', async (_where, respond) => {
   const world = await knowing({ respond })
   const { code, stdout, stderr } = await world.run('claims', 'check', 'example.com', '--json')

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type HttpRequest, type HttpResponse, TransportError } from '../../../src/context.ts'
+import { type HttpRequest, type HttpResponse, HttpTransportError } from '../../../src/context.ts'
 import { exchangeOverHttps } from '../../../src/dns/wire/https.ts'
 
 const DNS_MESSAGE = 'application/dns-message'
@@ -35,7 +35,7 @@ test('a DNS query over HTTPS is a POST of the binary message, and returns the bi
   ])
 })
 
-test.each<[string, Partial<HttpResponse> | TransportError, string]>([
+test.each<[string, Partial<HttpResponse> | HttpTransportError, string]>([
   ['HTTP 404', { status: 404 }, 'HTTP 404'],
   ['a redirect', { status: 307, headers: { location: '/' } }, 'HTTP 307'],
   ['an HTML page', typed('text/html; charset=utf-8'), 'text/html instead of application/dns-message'],
@@ -45,7 +45,7 @@ test.each<[string, Partial<HttpResponse> | TransportError, string]>([
   ['more than 65,535 bytes', { text: `right${'x'.repeat(65_535)}` }, 'no DNS message for this question'],
   [
     'a bad certificate',
-    new TransportError('tls', 'no', 'the certificate has expired'),
+    new HttpTransportError('tls', 'no', 'the certificate has expired'),
     'the certificate has expired',
   ],
 ])('a DNS query over HTTPS that gets %s fails with a message about it', async (_what, what, message) => {
