@@ -1,4 +1,4 @@
-import { formatServiceTimestamp, formatTimestampWithAge } from '../service/timestamps.ts'
+import { formatServiceTimestamp, formatTimestampWithRelativeTime } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
 import type { Column } from '../terminal/columns.ts'
 import { getClaimState } from './lifecycle.ts'
@@ -34,7 +34,7 @@ export const CLAIM_COLUMNS: readonly Column[] = [
     kind: 'id',
     paint: (_value, { palette }) => palette.strong,
   },
-  { field: 'created_at', title: 'Created', text: formatTimestampWithAge },
+  { field: 'created_at', title: 'Created', text: formatTimestampWithRelativeTime },
   { field: 'expires_at', only: 'programs' },
   {
     field: 'expires',
@@ -42,7 +42,7 @@ export const CLAIM_COLUMNS: readonly Column[] = [
     only: 'people',
     optional: true,
     value: expiry,
-    text: formatTimestampWithAge,
+    text: formatTimestampWithRelativeTime,
   },
   { field: 'id', title: 'Claim id', kind: 'id' },
 ]

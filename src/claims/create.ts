@@ -1,5 +1,5 @@
 import { showEvents } from '../service/follow.ts'
-import type { ClaimRequest } from '../service/types.ts'
+import type { CreateClaimRequest } from '../service/types.ts'
 import { openClient } from '../session/client.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
@@ -17,7 +17,7 @@ import { printClaim, printClaimEvent } from './write.ts'
  *
  * @param region from the domain's line in a list, instead of `--region`
  */
-type RequestFor = (name: string, region?: string) => ClaimRequest
+type RequestFor = (name: string, region?: string) => CreateClaimRequest
 
 /** Starts a claim of one domain, and prints the claim and a hint at the next step. */
 export async function createAndPrintClaim(domain: string, requestFor: RequestFor, io: Io): Promise<void> {

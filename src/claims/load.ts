@@ -1,9 +1,9 @@
 import { parseDomainName } from '../dns/wire/name.ts'
 import { CliError, Exit, InterruptedError, usageError } from '../errors.ts'
-import { createClaim, getClaim, isUuid, startClaimVerification } from '../service/claims.ts'
+import { createClaim, getClaim, isUuid, requestClaimVerification } from '../service/claims.ts'
 import type { RequestOptions, ServiceClient } from '../service/client.ts'
 import { WrongResourceError } from '../service/problems.ts'
-import type { ClaimRequest, DomainClaim } from '../service/types.ts'
+import type { CreateClaimRequest, DomainClaim } from '../service/types.ts'
 import { openClient } from '../session/client.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 import { clip, sanitizeLine } from '../terminal/sanitize.ts'
@@ -179,7 +179,7 @@ export async function refreshClaim(
  * @returns the claim, and whether it is new; false if the service responded with an existing claim (200)
  * @throws CliError as `createClaim` and `extractRecord`; `unexpected_answer`, exit 7, for a claim of another domain
  */
-export async function claimDomain(request: ClaimRequest, { client, io }: ClientWithIo) {
+export async function claimDomain(request: CreateClaimRequest, { client, io }: ClientWithIo) {
   try {
     const { claim: answer, created } = await createClaim(client, request)
     const name = normalizeDomainName(request.name)
@@ -210,7 +210,7 @@ export async function requestVerification(
 ): Promise<DomainClaim> {
   const { target, client, io } = access
   try {
-    return await acceptResponse(await startClaimVerification(client, target.domainId, options), target, io)
+    return await acceptResponse(await requestClaimVerification(client, target.domainId, options), target, io)
   } catch (refusal) {
     if (isNotFoundError(refusal)) throw goneError(before, refusal)
     if (!(refusal instanceof CliError) || refusal.exit !== Exit.refused) throw refusal

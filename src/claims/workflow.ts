@@ -2,7 +2,7 @@ import { type CheckReport, exitErrorOf } from '../dns/report.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
 import { followResource } from '../service/follow.ts'
 import { invalidResponseError } from '../service/problems.ts'
-import type { ClaimRequest, DomainClaim } from '../service/types.ts'
+import type { CreateClaimRequest, DomainClaim } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
 import { clip } from '../terminal/sanitize.ts'
 import { createDeadline, stepTimeoutMs } from '../timeout.ts'
@@ -100,7 +100,7 @@ const MAX_VALUE_LENGTH = 255
  * @throws CliError `claim_unknown`, exit 5, with `resumeOnly` and no claim in the ledger; `unexpected_answer`, exit 7, for a new
  *   claim without a `domain_id`; the errors of requests; as `extractRecord`
  */
-export async function* runClaim(request: ClaimRequest, setup: Omit<ClaimTask, 'target'>): ClaimEvents {
+export async function* runClaim(request: CreateClaimRequest, setup: Omit<ClaimTask, 'target'>): ClaimEvents {
   const { options, io } = setup
   const claim = yield* createOrResume(request, options, setup)
   const name = normalizeDomainName(request.name)
@@ -132,7 +132,7 @@ const needsRecord = (claim: DomainClaim, { clock }: Io): boolean =>
  * @throws CliError as `runClaim`
  */
 async function* createOrResume(
-  request: ClaimRequest,
+  request: CreateClaimRequest,
   { resumeOnly, deadline }: ClaimOptions,
   access: ClientWithIo,
 ): ClaimOpening {
@@ -166,7 +166,7 @@ async function* createOrResume(
  * Requests a new claim. Yields `created`, and a warning if the service may have superseded an open claim, or if it responded with
  * an existing claim on which options of the request have no effect.
  */
-export async function* requestNewClaim(request: ClaimRequest, access: ClientWithIo): ClaimOpening {
+export async function* requestNewClaim(request: CreateClaimRequest, access: ClientWithIo): ClaimOpening {
   const { io } = access
   const [before] = await findClaimsByName(request.name, io)
   const earlier = before && getClaimState(before.claim, io.clock.now()).isOpen ? before.claim : undefined
@@ -184,7 +184,7 @@ export async function* requestNewClaim(request: ClaimRequest, access: ClientWith
 }
 
 /** Yields `created` for a claim that already existed, and a warning if options of the request have no effect on the claim. */
-async function* continueClaim(request: ClaimRequest, claim: DomainClaim, text: string): ClaimOpening {
+async function* continueClaim(request: CreateClaimRequest, claim: DomainClaim, text: string): ClaimOpening {
   yield { event: 'created', claim, text }
   const why = describeIgnoredOptions(request, claim)
   if (why !== undefined)
@@ -196,7 +196,7 @@ async function* continueClaim(request: ClaimRequest, claim: DomainClaim, text: s
  * Returns a message that names the request's options that have no effect on an existing claim; undefined without such options. Of
  * the options, a claim object has only the region, so the others are named even if the claim was created with them.
  */
-export function describeIgnoredOptions({ name: _, ...options }: ClaimRequest, { region }: DomainClaim) {
+export function describeIgnoredOptions({ name: _, ...options }: CreateClaimRequest, { region }: DomainClaim) {
   const flags = Object.entries(options)
     .filter(([key, value]) => key !== 'region' || value !== region)
     .map(([key, value]) => `--${value === false ? 'no-' : ''}${key.replaceAll('_', '-')}`)

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { isNoKeychainError } from '../credentials/keychain.ts'
 import { CliError, usageError } from '../errors.ts'
-import { type LoginOptions, type LoginReporter, login } from '../oauth/login.ts'
+import { type LoginOptions, type LoginReporter, loginInBrowser } from '../oauth/login.ts'
 import { parseRedirectUri } from '../oauth/redirect.ts'
 import { type CodeExchangeRequest, exchangeCode } from '../oauth/token-endpoint.ts'
 import { createServiceClient } from '../service/client.ts'
@@ -51,7 +51,7 @@ const MAX_KEY_LENGTH = 2000
  * Signs in with the browser or an API key, replaces the profile's session, and saves the settings of the sign-in in the profile.
  *
  * @throws CliError exit 2 for an invalid option, for a browser sign-in with `--no-input`, or if it would open a browser in CI or
- *   without a terminal; exit 3 without a base URL or, for a browser sign-in, a client id; as `prepareStore`, `login`,
+ *   without a terminal; exit 3 without a base URL or, for a browser sign-in, a client id; as `prepareStore`, `loginInBrowser`,
  *   `exchangeCode` and `signInWithApiKey`
  */
 export async function signIn(options: SignInOptions, outerIo: Io, columns: readonly Column[]): Promise<void> {
@@ -185,7 +185,7 @@ async function signInWithBrowser(opensBrowser: boolean, timeoutMs: number, prepa
     issuer: getSetting('issuer', settings),
     authorizationEndpoint: getSetting('authorization_endpoint', settings),
   }
-  return login(chosen, exchange, createReporter(chosen, io), io)
+  return loginInBrowser(chosen, exchange, createReporter(chosen, io), io)
 }
 
 /**

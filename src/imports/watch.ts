@@ -1,7 +1,7 @@
 import { CliError } from '../errors.ts'
 import type { ServiceClient } from '../service/client.ts'
 import { followResource, showEvents } from '../service/follow.ts'
-import { getImport } from '../service/lists.ts'
+import { getContactImport } from '../service/lists.ts'
 import type { ContactImport } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
 import { canAnimate } from '../terminal/progress.ts'
@@ -32,7 +32,7 @@ export async function watchImport(
     {
       deadline,
       delays: DELAYS,
-      fetch: (options) => getImport(client, id, options),
+      fetch: (options) => getContactImport(client, id, options),
       describe(latest) {
         const { status } = latest
         const text = formatSummary(latest)

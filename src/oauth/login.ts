@@ -3,7 +3,7 @@ import { CliError } from '../errors.ts'
 import { getBaseUrl, getClientId } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
-import { type AuthorizationResponse, buildAuthorizationUrl, validateRedirect } from './authorization.ts'
+import { type AuthorizationResponse, buildAuthorizationUrl, validateRedirectQuery } from './authorization.ts'
 import { type CallbackPage, SIGNED_IN_PAGE, startCallbackServer, toFailurePage } from './callback-server.ts'
 import { discoverAuthorizationServer } from './discovery.ts'
 import { parsePastedRedirect, readPastes } from './paste.ts'
@@ -52,7 +52,7 @@ const RELOAD_MS = 2000
  *   `cannot_listen`, exit 1; the service's OAuth error; errors of `discoverAuthorizationServer`, `buildAuthorizationUrl` and
  *   `exchange`; the interrupt's reason
  */
-export async function login<T>(
+export async function loginInBrowser<T>(
   options: LoginOptions,
   exchange: (code: CodeExchangeRequest) => Promise<T>,
   reporter: LoginReporter,
@@ -75,7 +75,7 @@ export async function login<T>(
    */
   const receive = (answer: URLSearchParams | CliError | string, respond?: Received['respond']) => {
     const response =
-      answer instanceof URLSearchParams ? validateRedirect(server, clientId, answer, state) : answer
+      answer instanceof URLSearchParams ? validateRedirectQuery(server, clientId, answer, state) : answer
     if (typeof response !== 'string') {
       finish({ response, respond })
       return undefined

@@ -76,7 +76,7 @@ function createDemoGrant(index: number, startedAt: number): OAuthGrant {
   }
 }
 
-const IMPORT_STATUSES = ['queued', 'in_progress', 'completed', 'failed']
+const CONTACT_IMPORT_STATUSES = ['queued', 'in_progress', 'completed', 'failed']
 
 /**
  * Start (seconds after the start of the sandbox) and duration (seconds, unless the import fails earlier) of the six newest imports.
@@ -137,8 +137,8 @@ export function addListRoutes(app: HttpApp, oauth: OAuthServer, imports: number,
 
   app.get('/contacts/imports', (c) => {
     const wanted = readParameter(c, 'status')
-    if (wanted !== undefined && !IMPORT_STATUSES.includes(wanted))
-      throw validationError(`The \`status\` parameter must be one of ${IMPORT_STATUSES.join(', ')}.`)
+    if (wanted !== undefined && !CONTACT_IMPORT_STATUSES.includes(wanted))
+      throw validationError(`The \`status\` parameter must be one of ${CONTACT_IMPORT_STATUSES.join(', ')}.`)
     return c.json(takePage(c, items, show, 10, ({ status }) => wanted === undefined || status === wanted))
   })
 

@@ -1,6 +1,6 @@
 import { encodeForPath, type RequestOptions, type ServiceClient } from './client.ts'
 import { checkFieldTypes } from './problems.ts'
-import { CLAIM_SHAPE, type ClaimRequest, type DomainClaim } from './types.ts'
+import { CLAIM_SHAPE, type CreateClaimRequest, type DomainClaim } from './types.ts'
 
 /**
  * Creates a claim of a domain.
@@ -11,7 +11,7 @@ import { CLAIM_SHAPE, type ClaimRequest, type DomainClaim } from './types.ts'
  */
 export async function createClaim(
   client: ServiceClient,
-  request: ClaimRequest,
+  request: CreateClaimRequest,
 ): Promise<{ claim: DomainClaim; created: boolean }> {
   const answer = await client.post('/domains/claim', request)
   return { claim: readClaim(answer.body), created: answer.status !== 200 }
@@ -22,7 +22,7 @@ export async function createClaim(
  *
  * @param domainId the claim's `domain_id`
  */
-export async function startClaimVerification(
+export async function requestClaimVerification(
   client: ServiceClient,
   domainId: string,
   options?: RequestOptions,

@@ -5,7 +5,7 @@ import { getBaseUrl } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
 import { backoffMs, REQUEST_BACKOFF } from '../timeout.ts'
-import { noResponseError, readJsonBody, responseError } from './problems.ts'
+import { noResponseError, readJsonBody, unsuccessfulResponseError } from './problems.ts'
 import { isTemporaryStatus, MAX_RETRY_AFTER_MS } from './retry.ts'
 import type { Credential } from './types.ts'
 
@@ -142,7 +142,7 @@ export function createServiceClient(io: Io, credentials: CredentialProvider): Se
       const { status } = response
       if (status >= 200 && status < 300) return { status, body: readJsonBody(response, [credential.value]) }
       signal.throwIfAborted()
-      return responseError(response, { method, path }, base, credential, io)
+      return unsuccessfulResponseError(response, { method, path }, base, credential, io)
     } catch (error) {
       signal.throwIfAborted()
       if (!(error instanceof HttpTransportError)) throw error

@@ -3,10 +3,10 @@ import { sanitizeLine } from '../terminal/sanitize.ts'
 import { encodeForPath, type RequestOptions, type ServiceClient } from './client.ts'
 import { checkFieldTypes, describeJsonType, invalidResponseError, WrongResourceError } from './problems.ts'
 import {
+  CONTACT_IMPORT_SHAPE,
   type ContactImport,
+  type ContactImportStatus,
   type Grant,
-  IMPORT_SHAPE,
-  type ImportStatus,
   type ListEnvelope,
 } from './types.ts'
 
@@ -37,9 +37,9 @@ export async function verifyCredential(client: ServiceClient): Promise<void> {
 }
 
 /** Returns a function that requests pages of contact imports; with `status`, only imports with that status. */
-export function createImportFetcher(
+export function createContactImportFetcher(
   client: ServiceClient,
-  status?: ImportStatus,
+  status?: ContactImportStatus,
 ): PageFetcher<ContactImport> {
   return (query, signal) => requestPage(client, '/contacts/imports', { ...query, status }, signal)
 }
@@ -50,13 +50,13 @@ export function createImportFetcher(
  * @throws CliError `not_found`, exit 5, without an import of that id; `unexpected_answer`, exit 7, if the response is another
  *   import or no import
  */
-export async function getImport(
+export async function getContactImport(
   client: ServiceClient,
   id: string,
   options?: RequestOptions,
 ): Promise<ContactImport> {
   const { body } = await client.get(`/contacts/imports/${encodeForPath(id)}`, {}, options)
-  checkFieldTypes(body, IMPORT_SHAPE, 'the import', ['id', 'status', 'counts'])
+  checkFieldTypes(body, CONTACT_IMPORT_SHAPE, 'the import', ['id', 'status', 'counts'])
   const found = body as ContactImport
   const asked = id.trim()
   if (found.id != null && found.id.toLowerCase() !== asked.toLowerCase())

@@ -15,7 +15,7 @@ const MAX_REFUSAL_MS = 5 * 60_000
  * State of consecutive refusals by the service: when the first refused request was sent (`since`) and the pause ends (`until`),
  * both in milliseconds of the monotonic clock; the number of `pauses` so far; and the `response` of the last refusal.
  */
-interface Refusal {
+interface RefusalStreak {
   readonly since: number
   readonly until: number
   readonly pauses: number
@@ -36,34 +36,34 @@ export function createPacingTransport(
   clock: Pick<Clock, 'monotonic' | 'now' | 'sleep'>,
   { concurrent }: { readonly concurrent: number },
 ): HttpTransport {
-  const inTurn = createConcurrencyLimiter(concurrent)
-  let refusal: Refusal | undefined
+  const runLimited = createConcurrencyLimiter(concurrent)
+  let streak: RefusalStreak | undefined
 
   /** Updates the shared pause from a response. @returns whether to send the request again */
   function updatePause(response: HttpResponse, sentAt: number): boolean {
     const { status, headers } = response
     const asked = parseRetryAfterMs(headers['retry-after'], clock.now())
     if (status !== 429 && (status !== 503 || asked === undefined)) {
-      refusal = undefined
+      streak = undefined
       return false
     }
-    const { since, until, pauses } = refusal ?? { since: sentAt, until: 0, pauses: 0 }
+    const { since, until, pauses } = streak ?? { since: sentAt, until: 0, pauses: 0 }
     if (clock.monotonic() - since > MAX_REFUSAL_MS || (asked ?? 0) > MAX_RETRY_AFTER_MS) return false
     // Requests that were sent before the pause ended may be refused too. Without `Retry-After`, only the refusal of a later request
     // begins a new pause, twice as long.
     const isNew = sentAt >= until
     const pauseMs = asked || (isNew ? backoffMs(pauses + 1, PAUSES) : 0)
     const end = Math.max(until, clock.monotonic() + pauseMs)
-    refusal = { since, until: end, pauses: pauses + (isNew ? 1 : 0), response }
+    streak = { since, until: end, pauses: pauses + (isNew ? 1 : 0), response }
     return status === 429
   }
 
-  async function sendInTurn(request: HttpRequest): Promise<HttpResponse> {
+  async function sendAfterPause(request: HttpRequest): Promise<HttpResponse> {
     for (;;) {
-      while (refusal !== undefined && clock.monotonic() < refusal.until) {
-        const leftMs = refusal.until - clock.monotonic()
+      while (streak !== undefined && clock.monotonic() < streak.until) {
+        const leftMs = streak.until - clock.monotonic()
         if (leftMs > request.timeoutMs) {
-          const { status, headers } = refusal.response
+          const { status, headers } = streak.response
           return { status, headers: { ...headers, 'retry-after': `${Math.ceil(leftMs / 1000)}` }, text: '' }
         }
         await clock.sleep(leftMs, request.signal)
@@ -76,7 +76,7 @@ export function createPacingTransport(
 
   return {
     send: (request) =>
-      request.beforeSend === undefined ? inTurn(() => sendInTurn(request)) : http.send(request),
+      request.beforeSend === undefined ? runLimited(() => sendAfterPause(request)) : http.send(request),
     close: () => http.close(),
   }
 }

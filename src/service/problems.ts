@@ -161,7 +161,7 @@ const MAY_BE_DONE = 'the service may have acted on the request: check before you
  * @param base base URL of the service, for hints
  * @param credential the credential that was sent: the message may quote its `description`, and leaves out its `value`
  */
-export function responseError(
+export function unsuccessfulResponseError(
   response: HttpResponse,
   { method, path }: { readonly method: string; readonly path: string },
   base: URL,

@@ -31,7 +31,7 @@ export function formatServiceTimestamp(value: unknown, { now, width }: RenderCon
 }
 
 /** Formats a timestamp like `formatServiceTimestamp`, but on a terminal adds the full time in parentheses. */
-export function formatTimestampWithAge(value: unknown, context: RenderContext): string | undefined {
+export function formatTimestampWithRelativeTime(value: unknown, context: RenderContext): string | undefined {
   const at = parseTimestamp(value)
   const readable = formatServiceTimestamp(value, context)
   return at === undefined || !Number.isFinite(context.width) ? readable : `${readable} (${formatTime(at)})`

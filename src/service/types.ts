@@ -22,24 +22,24 @@ export const GRANT_SHAPE = {
 export type Grant = Received<typeof GRANT_SHAPE>
 export const GRANT_FIELDS = fieldNamesOf(GRANT_SHAPE)
 
-export const IMPORT_STATUSES = ['queued', 'in_progress', 'completed', 'failed'] as const
-export type ImportStatus = (typeof IMPORT_STATUSES)[number]
+export const CONTACT_IMPORT_STATUSES = ['queued', 'in_progress', 'completed', 'failed'] as const
+export type ContactImportStatus = (typeof CONTACT_IMPORT_STATUSES)[number]
 
 /**
- * Shape of a contact import, as an example with every field. The type `ContactImport`, `IMPORT_FIELDS` and the type check of
+ * Shape of a contact import, as an example with every field. The type `ContactImport`, `CONTACT_IMPORT_FIELDS` and the type check of
  * responses are derived from it.
  */
-export const IMPORT_SHAPE = {
+export const CONTACT_IMPORT_SHAPE = {
   object: 'contact_import',
   id: '479e3145-dd38-4932-8c0c-e58b548c9e76',
-  /** One of `IMPORT_STATUSES`, or a status that the service has added since. */
+  /** One of `CONTACT_IMPORT_STATUSES`, or a status that the service has added since. */
   status: 'completed',
   created_at: '2026-05-12 09:14:03.120481+00',
   completed_at: '2026-05-12 09:15:41.002913+00',
   counts: { total: 1200, created: 1000, updated: 150, skipped: 40, failed: 10 },
 }
-export type ContactImport = Received<typeof IMPORT_SHAPE>
-export const IMPORT_FIELDS = fieldNamesOf(IMPORT_SHAPE)
+export type ContactImport = Received<typeof CONTACT_IMPORT_SHAPE>
+export const CONTACT_IMPORT_FIELDS = fieldNamesOf(CONTACT_IMPORT_SHAPE)
 
 /**
  * Shape of a domain claim, as an example with every field. The type `DomainClaim`, `CLAIM_FIELDS` and the type check of responses
@@ -77,7 +77,7 @@ function fieldNamesOf(shape: object): string[] {
 export const CLAIM_REGIONS = ['us-east-1', 'eu-west-1', 'sa-east-1', 'ap-northeast-1'] as const
 
 /** Body of a request that creates a claim. */
-export interface ClaimRequest {
+export interface CreateClaimRequest {
   readonly name: string
   readonly region?: string | undefined
   readonly custom_return_path?: string

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { type HttpRequest, HttpTransportError } from '../../src/context.ts'
 import { Exit } from '../../src/errors.ts'
-import { type LoginOptions, login } from '../../src/oauth/login.ts'
+import { type LoginOptions, loginInBrowser } from '../../src/oauth/login.ts'
 import { parseRedirectUri } from '../../src/oauth/redirect.ts'
 import type { CodeExchangeRequest } from '../../src/oauth/token-endpoint.ts'
 import { createIo } from '../../src/terminal/io.ts'
@@ -65,7 +65,7 @@ async function begin({
   const ready = new Promise<string>((resolve) => {
     address = resolve
   })
-  const result = login(
+  const result = loginInBrowser(
     {
       scopes: [],
       resource: undefined,

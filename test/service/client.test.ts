@@ -2,9 +2,9 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type HttpRequest, type HttpResponse, HttpTransportError } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
-import { createClaim, getClaim, startClaimVerification } from '../../src/service/claims.ts'
+import { createClaim, getClaim, requestClaimVerification } from '../../src/service/claims.ts'
 import { type CredentialProvider, createServiceClient } from '../../src/service/client.ts'
-import { createGrantFetcher, createImportFetcher, getImport } from '../../src/service/lists.ts'
+import { createContactImportFetcher, createGrantFetcher, getContactImport } from '../../src/service/lists.ts'
 import { createLoggingTransport } from '../../src/service/log.ts'
 import type { Credential } from '../../src/service/types.ts'
 import { createIo } from '../../src/terminal/io.ts'
@@ -61,7 +61,7 @@ const ok = () => jsonResponse(200, good)
 describe('a request', () => {
   it('a request has the credential, a User-Agent, the percent-encoded id and a timeout of 30 seconds', async () => {
     const { context, client } = await clientWith([ok()])
-    await getImport(client, 'a/b ?').catch(() => {})
+    await getContactImport(client, 'a/b ?').catch(() => {})
     const [request] = context.requests as [HttpRequest]
     expect(request.url.href).toBe('http://127.0.0.1:1/contacts/imports/a%2Fb%20%3F')
     expect(request.headers['authorization']).toBe('Bearer key-1')
@@ -71,7 +71,7 @@ describe('a request', () => {
 
   it('a list request has only the query parameters that are set', async () => {
     const { context, client } = await clientWith([() => jsonResponse(200, { has_more: false, data: [] })])
-    await createImportFetcher(client, 'failed')({ limit: 7, after: 'x&y' })
+    await createContactImportFetcher(client, 'failed')({ limit: 7, after: 'x&y' })
     await createGrantFetcher(client)({ limit: 100 })
     expect(context.requests.map((request) => request.url.pathname + request.url.search)).toEqual([
       '/contacts/imports?limit=7&after=x%26y&status=failed',
@@ -90,24 +90,24 @@ describe('a request', () => {
 
   it('a response of 4 MB that is not JSON is refused with an error that quotes its beginning', async () => {
     const { client } = await clientWith([textResponse(200, '%2F\\'.repeat(1e6))])
-    expect((await failed(getImport(client, 'i-1'))).message).toContain('not a JSON object: %2F')
+    expect((await failed(getContactImport(client, 'i-1'))).message).toContain('not a JSON object: %2F')
   })
 
   it('a response with another import than the requested one is refused with an error that names both ids', async () => {
     const { client } = await clientWith([ok])
-    expect(await failed(getImport(client, 'i-2'))).toMatchObject({
+    expect(await failed(getContactImport(client, 'i-2'))).toMatchObject({
       code: 'unexpected_answer',
       exit: 7,
       message: 'unexpected response: asked for import "i-2", got "i-1"',
     })
-    expect(await getImport(client, ' I-1 ')).toEqual(good)
+    expect(await getContactImport(client, ' I-1 ')).toEqual(good)
     const without = await clientWith([jsonResponse(200, { status: 'queued' })])
-    expect(await getImport(without.client, 'i-2')).toEqual({ status: 'queued' })
+    expect(await getContactImport(without.client, 'i-2')).toEqual({ status: 'queued' })
   })
 
   it('a POST without fields has no body', async () => {
     const { context, client } = await clientWith([() => jsonResponse(200, { status: 'pending' })])
-    await startClaimVerification(client, 'd-1')
+    await requestClaimVerification(client, 'd-1')
     expect(context.requests[0]).toMatchObject({ method: 'POST' })
     expect(context.requests[0]).not.toHaveProperty('body')
   })
@@ -116,13 +116,13 @@ describe('a request', () => {
     'the id %j, which would change the path of the URL, is a usage error, and nothing is sent',
     async (id) => {
       const { client, context } = await clientWith([ok()])
-      expect((await failed(getImport(client, id))).exit).toBe(2)
+      expect((await failed(getContactImport(client, id))).exit).toBe(2)
       expect((await failed(getClaim(client, id))).exit).toBe(2)
       expect(context.requests).toHaveLength(0)
     },
   )
 
-  it('getImport returns unknown fields and an unknown status, in the order of the response', async () => {
+  it('getContactImport returns unknown fields and an unknown status, in the order of the response', async () => {
     const body = {
       zeta: 1,
       object: 'contact_import',
@@ -131,7 +131,7 @@ describe('a request', () => {
       status: 'unheard_of',
     }
     const { client } = await clientWith([() => jsonResponse(200, body)])
-    expect(JSON.stringify(await getImport(client, 'i-1'))).toBe(JSON.stringify(body))
+    expect(JSON.stringify(await getContactImport(client, 'i-1'))).toBe(JSON.stringify(body))
   })
 
   it('createClaim reports status 201 as a new claim, and status 200 as an existing claim', async () => {
@@ -159,7 +159,7 @@ describe('retries', () => {
     ['three failures', [busy(), reset, busy(), ok()]],
   ])('a GET is retried and succeeds after %s', async (_what, answers) => {
     const { client, context } = await clientWith(answers)
-    expect(await getImport(client, 'i-1')).toEqual(good)
+    expect(await getContactImport(client, 'i-1')).toEqual(good)
     expect(context.requests).toHaveLength(answers.length)
   })
 
@@ -171,7 +171,7 @@ describe('retries', () => {
         throw new HttpTransportError('timeout', 'maybe', 'late')
       },
     ])
-    const error = await failed(getImport(client, 'i-1'))
+    const error = await failed(getContactImport(client, 'i-1'))
     expect(error.exit).toBe(7)
     expect(context.requests.map(({ timeoutMs }) => timeoutMs)).toEqual([30_000, 14_500])
     expect(context.clock.monotonic()).toBe(45_000)
@@ -180,7 +180,7 @@ describe('retries', () => {
   it('the default time limit of a request does not count the delays that Retry-After asks for', async () => {
     const slow = jsonResponse(503, {}, { 'retry-after': '40' })
     const { client, context } = await clientWith([slow, slow, ok()])
-    expect(await getImport(client, 'i-1')).toEqual(good)
+    expect(await getContactImport(client, 'i-1')).toEqual(good)
     expect(context.clock.slept).toEqual([40_000, 40_000])
   })
 
@@ -195,7 +195,7 @@ describe('retries', () => {
         close: async () => {},
       },
     })
-    await getImport(client, 'i-1')
+    await getContactImport(client, 'i-1')
     expect(context.stderr.text).toBe('Waiting for 127.0.0.1:1 …\n')
     await getClaim(client, 'd-1', { maxAttempts: 1 })
     expect(context.stderr.text).toBe('Waiting for 127.0.0.1:1 …\n')
@@ -203,19 +203,19 @@ describe('retries', () => {
 
   it('a GET is sent at most four times, with delays that double from 500 ms', async () => {
     const { client, context } = await clientWith([busy()])
-    expect((await failed(getImport(client, 'i-1'))).exit).toBe(7)
+    expect((await failed(getContactImport(client, 'i-1'))).exit).toBe(7)
     expect(context.requests).toHaveLength(4)
     expect(context.clock.slept).toEqual([500, 1000, 2000])
   })
 
   it('the delay before a retry follows Retry-After, in seconds or as a date', async () => {
     const first = await clientWith([limited, ok()])
-    await getImport(first.client, 'i-1')
+    await getContactImport(first.client, 'i-1')
     expect(first.context.clock.slept).toEqual([7000])
 
     const date = new Date(Date.parse('2026-11-20T12:00:30Z')).toUTCString()
     const second = await clientWith([busy({ 'retry-after': date }), ok()])
-    await getImport(second.client, 'i-1')
+    await getContactImport(second.client, 'i-1')
     expect(second.context.clock.slept).toEqual([30_000])
   })
 
@@ -223,7 +223,7 @@ describe('retries', () => {
     'a request that gets a 429 with Retry-After: %s fails without a delay of more than 8 seconds',
     async (value) => {
       const { client, context } = await clientWith([jsonResponse(429, {}, { 'retry-after': value })])
-      const failure = await failed(getImport(client, 'i-1'))
+      const failure = await failed(getContactImport(client, 'i-1'))
       expect(failure).toMatchObject({
         exit: 7,
         code: 'rate_limited',
@@ -238,10 +238,10 @@ describe('retries', () => {
   it('`timeoutMs` of a request limits all attempts and the delays between them', async () => {
     const late = new HttpTransportError('timeout', 'maybe', 'late')
     const { client, context } = await clientWith([late, late, ok()])
-    expect((await failed(getImport(client, 'i-1', { timeoutMs: 1200 }))).code).toBe('timeout')
+    expect((await failed(getContactImport(client, 'i-1', { timeoutMs: 1200 }))).code).toBe('timeout')
     expect(context.requests.map(({ timeoutMs }) => timeoutMs)).toEqual([1200, 700])
     const asked = await clientWith([jsonResponse(429, {}, { 'retry-after': '20' }), ok()])
-    const failure = await failed(getImport(asked.client, 'i-1', { timeoutMs: 10_000 }))
+    const failure = await failed(getContactImport(asked.client, 'i-1', { timeoutMs: 10_000 }))
     expect(failure.hint).toBe('the service asks to wait 20 seconds; try again then')
     expect(asked.context.clock.slept).toEqual([])
   })
@@ -263,7 +263,7 @@ describe('retries', () => {
 
   it.each(['soon', '-5', '', '0x10'])('an invalid Retry-After header %j is ignored', async (value) => {
     const { client, context } = await clientWith([jsonResponse(429, {}, { 'retry-after': value }), ok()])
-    await getImport(client, 'i-1')
+    await getContactImport(client, 'i-1')
     expect(context.clock.slept).toEqual([500])
   })
 
@@ -288,7 +288,7 @@ describe('retries', () => {
       context.interrupt()
       signal?.throwIfAborted()
     }
-    expect((await failed(getImport(client, 'i-1'))).exit).toBe(130)
+    expect((await failed(getContactImport(client, 'i-1'))).exit).toBe(130)
     expect(context.requests).toHaveLength(1)
   })
 })
@@ -312,7 +312,7 @@ describe('a refused credential', () => {
   it('a credential that is refused with 401 is renewed once, and the request is sent again', async () => {
     const authorizer = authorizerWith(token('new'))
     const { client, context } = await clientWith([refusal, ok()], { authorizer })
-    await getImport(client, 'i-1')
+    await getContactImport(client, 'i-1')
     expect(context.requests.map((request) => request.headers['authorization'])).toEqual([
       'Bearer old',
       'Bearer new',
@@ -323,7 +323,7 @@ describe('a refused credential', () => {
   it('a request fails with exit 4 if the renewed credential is refused too', async () => {
     const authorizer = authorizerWith(token('new'))
     const { client, context } = await clientWith([refusal], { authorizer })
-    const failure = await failed(getImport(client, 'i-1'))
+    const failure = await failed(getContactImport(client, 'i-1'))
     expect(failure).toMatchObject({ exit: 4, status: 401 })
     expect(context.requests).toHaveLength(2)
     expect(authorizer.refused_).toHaveLength(1)
@@ -342,7 +342,7 @@ describe('a refused credential', () => {
     const key = what === 'not a JWT' ? `e30.${encoded}` : `e30.${encoded}.c2ln`
     const { client } = await clientWith([refusal], { key })
     const hint = told === ': ' ? 'check the API key' : expect.stringContaining('mailclaim auth token')
-    expect(await failed(getImport(client, 'i-1'))).toMatchObject({
+    expect(await failed(getContactImport(client, 'i-1'))).toMatchObject({
       message: `the service refused the API key (401)${told}token expired (invalid_access)`,
       hint,
     })
@@ -362,14 +362,14 @@ describe('a refused credential', () => {
           replaceRefused: () => renewed('new', true),
         },
       })
-      await getImport(client, 'i-1', { timeoutMs: 10_000 })
+      await getContactImport(client, 'i-1', { timeoutMs: 10_000 })
       expect(context.requests.at(-1)).toMatchObject({ timeoutMs: 10_000 })
     },
   )
 
   it("the error for a refused credential that cannot be renewed names the credential and quotes the service's reason, but not the credential's value", async () => {
     const { client } = await clientWith([refusal], { authorizer: authorizerWith(undefined) })
-    const failure = await failed(getImport(client, 'i-1'))
+    const failure = await failed(getContactImport(client, 'i-1'))
     expect(failure.message).toContain('the access token of profile work')
     expect(failure.message).toContain('token expired')
     expect(failure.message).not.toContain('old')
@@ -391,9 +391,9 @@ describe('the hint after a refusal', () => {
     const ofNoId = 'check that http://127.0.0.1:1 is the base URL of the service'
     const page = await answered(textResponse(404, '<h1>404 Not Found</h1>nginx'))
     expect(await failed(createClaim(page, { name: 'example.com' }))).toMatchObject({ hint: ofNoId, exit: 5 })
-    expect((await failed(getImport(page, 'i-1'))).hint).toBe(hint)
+    expect((await failed(getContactImport(page, 'i-1'))).hint).toBe(hint)
     const explained = () => answered(jsonResponse(404, { message: 'Not here' }))
-    expect((await failed(getImport(await explained(), 'i-1'))).hint).toBe(hint)
+    expect((await failed(getContactImport(await explained(), 'i-1'))).hint).toBe(hint)
     expect((await failed(createClaim(await explained(), { name: 'example.com' }))).hint).toBeUndefined()
   })
 
@@ -401,7 +401,10 @@ describe('the hint after a refusal', () => {
     'a request that always gets the status %i fails with exit 7 after 4 GETs or 1 POST',
     async (status) => {
       const { client, context } = await clientWith([jsonResponse(status, {})])
-      expect(await failed(getImport(client, 'i-1'))).toMatchObject({ exit: 7, hint: 'try again in a while' })
+      expect(await failed(getContactImport(client, 'i-1'))).toMatchObject({
+        exit: 7,
+        hint: 'try again in a while',
+      })
       expect(context.requests).toHaveLength(4)
       const once = await clientWith([jsonResponse(status, {})])
       expect((await failed(createClaim(once.client, { name: 'example.com' }))).exit).toBe(7)
@@ -463,7 +466,7 @@ describe('a response', () => {
     'a GET that gets %s fails with exit %i and a message without control characters',
     async (_what, exit, response, message) => {
       const { client } = await clientWith([response])
-      const failure = await failed(getImport(client, 'i-1'))
+      const failure = await failed(getContactImport(client, 'i-1'))
       expect(failure.exit).toBe(exit)
       expect(failure.message).toMatch(message)
       expect(failure.message + failure.hint).not.toMatch(/[\x00-\x1f\x7f-\x9f]/)
@@ -476,7 +479,7 @@ describe('a response', () => {
       { id: 'c-1', record: { ttl: 300 } },
     ]
     const { client } = await clientWith(bodies.map((body) => jsonResponse(200, body)))
-    expect([await getImport(client, 'i-1'), await getClaim(client, 'd-1')]).toEqual(bodies)
+    expect([await getContactImport(client, 'i-1'), await getClaim(client, 'd-1')]).toEqual(bodies)
   })
 
   describe('with the credential', () => {
@@ -506,7 +509,7 @@ describe('a response', () => {
 
     it.each(cases)('no error shows the credential in %s, written %s', async (_what, _how, answer) => {
       const { client } = await clientWith([answer], { key })
-      const failure = await failed(getImport(client, 'i-1'))
+      const failure = await failed(getContactImport(client, 'i-1'))
       expect(JSON.stringify(failure)).not.toMatch(/re_Ab|1234/)
     })
   })
@@ -521,7 +524,7 @@ describe('a response', () => {
     for (const ask of [
       () => createClaim(client, { name: 'example.com' }),
       () => getClaim(client, 'd-1'),
-      () => startClaimVerification(client, 'd-1'),
+      () => requestClaimVerification(client, 'd-1'),
     ])
       expect(await failed(ask())).toMatchObject({
         code: 'unexpected_answer',
@@ -556,10 +559,10 @@ describe('a response', () => {
       fc.asyncProperty(shape, fc.constantFrom(200, 201, 400, 403, 404, 422), async (body, status) => {
         const { client } = await answering(() => jsonResponse(status, body))
         for (const ask of [
-          () => getImport(client, 'i-1'),
+          () => getContactImport(client, 'i-1'),
           () => getClaim(client, 'd-1'),
           () => createClaim(client, { name: 'example.com' }),
-          () => createImportFetcher(client)({ limit: 10 }),
+          () => createContactImportFetcher(client)({ limit: 10 }),
         ]) {
           const failure = await ask().then(
             () => undefined,
@@ -595,7 +598,7 @@ it('--verbose logs method, URL, status, time and harmless headers, but no body a
   }
   const { client, context } = await clientWith([jsonResponse(200, body, headers)], { verbose: true })
   context.clock.advance(70_000)
-  expect(await getImport(client, 'i-1')).toEqual(body)
+  expect(await getContactImport(client, 'i-1')).toEqual(body)
   const { text } = context.stderr
   expect(text).toMatch(
     /^> GET http:\/\/127\.0\.0\.1:1\/contacts\/imports\/i-1\n> accept: application\/json\n/,

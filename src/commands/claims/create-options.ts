@@ -1,5 +1,5 @@
 import { usageError } from '../../errors.ts'
-import { CLAIM_REGIONS, type ClaimRequest } from '../../service/types.ts'
+import { CLAIM_REGIONS, type CreateClaimRequest } from '../../service/types.ts'
 import type { OptionDefinition, OptionValues } from '../../settings/option.ts'
 import { mailclaimCommand } from '../../shell-quote.ts'
 import type { Io } from '../../terminal/io.ts'
@@ -40,7 +40,7 @@ export function createClaimRequest(
   name: string,
   flags: OptionValues<typeof NEW_CLAIM_OPTIONS>,
   region: string | undefined = flags.region,
-): ClaimRequest {
+): CreateClaimRequest {
   return {
     name,
     ...(region === undefined ? {} : { region }),

@@ -1,5 +1,5 @@
 import { IMPORT_COLUMNS } from '../../imports/columns.ts'
-import { IMPORT_FIELDS } from '../../service/types.ts'
+import { CONTACT_IMPORT_FIELDS } from '../../service/types.ts'
 import { type ArgumentDefinition, defineCommand } from '../definition.ts'
 
 export const IMPORT_ARGUMENT: ArgumentDefinition = {
@@ -14,13 +14,13 @@ export const command = defineCommand({
     'mailclaim imports get 479e3145-dd38-4932-8c0c-e58b548c9e76': 'one import',
     'mailclaim imports get 479e3145-dd38-4932-8c0c-e58b548c9e76 --json | jq .counts': 'its counts',
   },
-  output: { schema: 'import', fields: IMPORT_FIELDS, columns: IMPORT_COLUMNS },
+  output: { schema: 'import', fields: CONTACT_IMPORT_FIELDS, columns: IMPORT_COLUMNS },
   account: 'signed_in',
   async run({ arguments: [id = ''] }, io) {
-    const [{ getImport }, { openClient }] = await Promise.all([
+    const [{ getContactImport }, { openClient }] = await Promise.all([
       import('../../service/lists.ts'),
       import('../../session/client.ts'),
     ])
-    await io.write(await getImport(openClient(io), id), IMPORT_COLUMNS)
+    await io.write(await getContactImport(openClient(io), id), IMPORT_COLUMNS)
   },
 })

@@ -1,5 +1,5 @@
 import { IMPORT_LIST_COLUMNS } from '../../imports/columns.ts'
-import { IMPORT_FIELDS, IMPORT_STATUSES } from '../../service/types.ts'
+import { CONTACT_IMPORT_FIELDS, CONTACT_IMPORT_STATUSES } from '../../service/types.ts'
 import { defineCommand } from '../definition.ts'
 import { createPagingOptions, printServiceList } from '../lists.ts'
 
@@ -12,7 +12,7 @@ export const command = defineCommand({
     {
       flags: '--status <status>',
       description: 'only imports with this status (the service filters)',
-      choices: IMPORT_STATUSES,
+      choices: CONTACT_IMPORT_STATUSES,
       filter: true,
     },
     ...createPagingOptions(String(DEFAULT_LIMIT)),
@@ -25,7 +25,7 @@ export const command = defineCommand({
   output: {
     schema: 'list',
     lineSchema: 'import',
-    fields: IMPORT_FIELDS,
+    fields: CONTACT_IMPORT_FIELDS,
     columns: IMPORT_LIST_COLUMNS,
   },
   errors: ['list'],
@@ -34,7 +34,7 @@ export const command = defineCommand({
     const { status } = options
     await printServiceList(
       {
-        fetcher: (lists, client) => lists.createImportFetcher(client, status),
+        fetcher: (lists, client) => lists.createContactImportFetcher(client, status),
         defaultLimit: DEFAULT_LIMIT,
         columns: IMPORT_LIST_COLUMNS,
         nothing:

@@ -1,5 +1,5 @@
 import { IMPORT_COLUMNS, IMPORT_EVENT_MEANINGS } from '../../imports/columns.ts'
-import { IMPORT_FIELDS } from '../../service/types.ts'
+import { CONTACT_IMPORT_FIELDS } from '../../service/types.ts'
 import { startCommandDeadline } from '../../timeout.ts'
 import { collectEventFields, defineCommand, defineTimeout } from '../definition.ts'
 import { IMPORT_ARGUMENT } from './get.ts'
@@ -17,9 +17,9 @@ export const command = defineCommand({
   output: {
     schema: 'import',
     lineSchema: 'event',
-    fields: IMPORT_FIELDS,
+    fields: CONTACT_IMPORT_FIELDS,
     columns: IMPORT_COLUMNS,
-    eventFields: collectEventFields({ import: IMPORT_FIELDS }),
+    eventFields: collectEventFields({ import: CONTACT_IMPORT_FIELDS }),
   },
   errors: ['import'],
   account: 'signed_in',
