@@ -4,7 +4,7 @@ import { createGlobalOptions } from '../src/commands/options.ts'
 import { tree } from '../src/commands/tree.ts'
 import { OutputClosedError } from '../src/context.ts'
 import { CliError } from '../src/errors.ts'
-import { longFlag } from '../src/settings/option.ts'
+import { toLongFlag } from '../src/settings/option.ts'
 import { SETTINGS, type SettingDefinition } from '../src/settings/table.ts'
 import { COMMAND_FLAGS, GLOBAL_FLAGS } from './contract.ts'
 import { createFakeContext, type FakeContextOptions } from './fake-context.ts'
@@ -17,7 +17,7 @@ async function type(line: string | readonly string[], options: FakeContextOption
   return { code, stdout: context.stdout.text, stderr: context.stderr.text, context }
 }
 
-const globalFlags = createGlobalOptions().map(({ flags }) => longFlag(flags))
+const globalFlags = createGlobalOptions().map(({ flags }) => toLongFlag(flags))
 
 test('test/contract.ts lists exactly the commands of the command tree, and settings name only commands of that list', () => {
   expect([...walkCommands(tree)].map(({ path }) => path.join(' ')).toSorted()).toEqual(

@@ -4,7 +4,7 @@ import { type CheckReport, type CheckReportJson, exitErrorOf, toReportJson } fro
 import { formatResolver } from '../dns/wire/address.ts'
 import { type CliError, usageError } from '../errors.ts'
 import type { DomainClaim } from '../service/types.ts'
-import { dnsSettings } from '../settings/settings.ts'
+import { getDnsConfig } from '../settings/settings.ts'
 import { mailclaimCommand } from '../shell-quote.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
@@ -184,7 +184,7 @@ export async function printDnsReport(
   const { format } = settings
   if (format === 'markdown' || format === 'html') {
     const { name, expected } = report
-    const { resolvers, authoritativePort } = dnsSettings(settings)
+    const { resolvers, authoritativePort } = getDnsConfig(settings)
     const asked = (resolvers === 'system' ? await io.dns.systemResolvers() : resolvers).map(formatResolver)
     // The command line in the report names the value, and resolvers and port from the settings, so that it repeats the check also
     // on a machine without this claim and these settings.

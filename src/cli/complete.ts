@@ -2,7 +2,7 @@ import type { ArgumentDefinition, CommandDefinition } from '../commands/definiti
 import { createGlobalOptions, ROOT_HELP } from '../commands/options.ts'
 import type { Context } from '../context.ts'
 import { Exit, type ExitCode } from '../errors.ts'
-import { type Completion, longFlag, type OptionDefinition } from '../settings/option.ts'
+import { type Completion, type OptionDefinition, toLongFlag } from '../settings/option.ts'
 import { DEFAULT_PROFILE } from '../settings/profiles.ts'
 import { type GivenOptions, resolveSettings } from '../settings/settings.ts'
 import { SETTING_KEYS, SETTINGS, type SettingDefinition, settingName } from '../settings/table.ts'
@@ -46,7 +46,7 @@ async function findCandidates(words: readonly string[], context: Context): Promi
   const definition = await loadCommand(line)
   const options = [...(definition?.options ?? []), ...createGlobalOptions(definition)]
   const byFlag = (flag: string) =>
-    options.find((option) => longFlag(option.flags) === flag && takesValue(option))
+    options.find((option) => toLongFlag(option.flags) === flag && takesValue(option))
   const isLiteral = before.includes('--')
 
   const expecting = isLiteral ? undefined : byFlag(before.at(-1) ?? '')
@@ -76,8 +76,8 @@ function listUnusedOptions(
   const used = new Set(before.map((word) => word.replace(/=.*$/s, '')))
   return [
     ...options
-      .filter((option) => option.repeatable || !used.has(longFlag(option.flags)))
-      .map((option) => [longFlag(option.flags), option.description] as const),
+      .filter((option) => option.repeatable || !used.has(toLongFlag(option.flags)))
+      .map((option) => [toLongFlag(option.flags), option.description] as const),
     ['--help', ROOT_HELP.help],
     ...(node === undefined ? [['--version', ROOT_HELP.version] as const] : []),
   ]
@@ -85,7 +85,7 @@ function listUnusedOptions(
 
 /** Returns the operands: words that are neither options nor their values, and everything after `--`. */
 function findOperands(rest: readonly string[], options: readonly OptionDefinition[]): string[] {
-  const valued = new Set(options.filter(takesValue).map((option) => longFlag(option.flags)))
+  const valued = new Set(options.filter(takesValue).map((option) => toLongFlag(option.flags)))
   const end = rest.indexOf('--')
   const [words, literal] = end < 0 ? [rest, []] : [rest.slice(0, end), rest.slice(end + 1)]
   return [

@@ -1,7 +1,7 @@
 import type { CommandDefinition, CommandGroup, CommandNode, CommandTree } from '../commands/definition.ts'
 import { createGlobalOptions, loadCommandDefinition } from '../commands/options.ts'
 import { tree } from '../commands/tree.ts'
-import { longFlag, type OptionDefinition } from '../settings/option.ts'
+import { type OptionDefinition, toLongFlag } from '../settings/option.ts'
 
 export function isCommandGroup(node: CommandNode): node is CommandGroup {
   return 'commands' in node
@@ -92,7 +92,7 @@ export function takesValue(option: OptionDefinition): boolean {
 
 /** Whether the argument is a global option that takes the next argument as its value. */
 function takesNextWord(word: string): boolean {
-  return createGlobalOptions().some((option) => takesValue(option) && longFlag(option.flags) === word)
+  return createGlobalOptions().some((option) => takesValue(option) && toLongFlag(option.flags) === word)
 }
 
 function isGlobalFlag(word: string): boolean {

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 import { formatOptionHelp } from '../commands/options.ts'
 import { usageError } from '../errors.ts'
-import { longFlag, type OptionDefinition } from '../settings/option.ts'
+import { type OptionDefinition, toLongFlag } from '../settings/option.ts'
 import { parseChoice } from '../settings/parse-value.ts'
 import { takesValue } from './line.ts'
 
@@ -19,7 +19,7 @@ export function addOptions(command: Command, options: readonly OptionDefinition[
       option.argParser((text: string, before: unknown) => {
         const value = parseOption(text, definition, command)
         if (filter && before !== undefined && before !== value)
-          throw usageError(`${longFlag(flags)} is given twice, with different values`, 'give it once')
+          throw usageError(`${toLongFlag(flags)} is given twice, with different values`, 'give it once')
         return repeatable ? [...(Array.isArray(before) ? before : []), value] : value
       })
     }
@@ -34,7 +34,7 @@ export function addOptions(command: Command, options: readonly OptionDefinition[
  *   unset shell variable), or if it is `--` or a flag of the command, because then the value is probably missing
  */
 function parseOption(text: string, definition: OptionDefinition, command: Command): unknown {
-  const flag = longFlag(definition.flags)
+  const flag = toLongFlag(definition.flags)
   if (text === '--' || command.options.some((option) => option.long === text)) {
     throw usageError(
       `${flag} needs a value, and ${text} follows it`,
@@ -65,8 +65,8 @@ export function checkOptionRelations(
 ): void {
   for (const { flags, needs, conflicts = [] } of options.filter((option) => isGiven(option.flags, given))) {
     const other = conflicts.find((candidate) => isGiven(candidate, given))
-    if (other !== undefined) throw usageError(`${longFlag(flags)} and ${other} can't be used together`)
-    if (needs !== undefined && !isGiven(needs, given)) throw usageError(`${longFlag(flags)} needs ${needs}`)
+    if (other !== undefined) throw usageError(`${toLongFlag(flags)} and ${other} can't be used together`)
+    if (needs !== undefined && !isGiven(needs, given)) throw usageError(`${toLongFlag(flags)} needs ${needs}`)
   }
 }
 

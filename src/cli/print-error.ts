@@ -5,7 +5,7 @@ import { tree } from '../commands/tree.ts'
 import { type Context, OutputClosedError } from '../context.ts'
 import { CliError, Exit, type ExitCode, usageError } from '../errors.ts'
 import { maskUserInfo } from '../settings/addresses.ts'
-import { longFlag } from '../settings/option.ts'
+import { toLongFlag } from '../settings/option.ts'
 import { writeLabeledMessage, writeStderrLines } from '../terminal/notices.ts'
 import { stringifyJson } from '../terminal/sanitize.ts'
 import { type CommandLine, readOption } from './line.ts'
@@ -86,7 +86,7 @@ export function toUsageError(
     case 'commander.excessArguments':
       return usageError(`too many arguments: ${path} takes ${definition?.arguments?.length ?? 'none'}`, see)
     case 'commander.optionMissingArgument':
-      return usageError(`${longFlag(quoted)} needs a value`, `write ${quoted}`)
+      return usageError(`${toLongFlag(quoted)} needs a value`, `write ${quoted}`)
     case 'commander.unknownCommand':
       return line.unknownOption === undefined
         ? usageError(first, suggestCommands(quoted) ?? hint)
@@ -94,7 +94,7 @@ export function toUsageError(
     case 'commander.unknownOption': {
       const name = toFlag(quoted)
       const known = [...(definition?.options ?? []), ...createGlobalOptions(definition)]
-      return quoted.includes('=') && known.some(({ flags }) => longFlag(flags) === name)
+      return quoted.includes('=') && known.some(({ flags }) => toLongFlag(flags) === name)
         ? usageError(`${name} takes no value`, `write ${name} alone`)
         : usageError(`unknown option '${name}'`, OTHER_OPTIONS[name] ?? hint)
     }

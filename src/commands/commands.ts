@@ -1,5 +1,5 @@
 import { ERRORS, type ErrorCode, Exit, type ExitCode } from '../errors.ts'
-import { longFlag, type OptionDefinition } from '../settings/option.ts'
+import { type OptionDefinition, toLongFlag } from '../settings/option.ts'
 import { COMMON_FORMATS } from '../settings/settings.ts'
 import {
   ALL_SETTINGS,
@@ -179,11 +179,11 @@ function describeArgument({ syntax, description, asked }: ArgumentDefinition) {
  * @param all all options of the command: of two conflicting options, only one may declare the conflict
  */
 function describeOption(option: OptionDefinition, all: readonly OptionDefinition[]) {
-  const name = longFlag(option.flags)
+  const name = toLongFlag(option.flags)
   const value = /[<[](.+)[>\]]/.exec(option.flags)?.[1] ?? null
   const against = all
     .filter(({ conflicts = [] }) => conflicts.includes(name))
-    .map(({ flags }) => longFlag(flags))
+    .map(({ flags }) => toLongFlag(flags))
   return {
     name,
     value,

@@ -10,7 +10,7 @@ import { findApiKeyMistake } from '../session/credential.ts'
 import type { Session } from '../session/session-file.ts'
 import { type PreparedSignIn, prepareLocalSignIn } from '../session/sign-in.ts'
 import { formatUrl } from '../settings/addresses.ts'
-import { copyWithSetting, updateConfig } from '../settings/config.ts'
+import { copyProfileWithSetting, updateConfig } from '../settings/config.ts'
 import {
   getBaseUrl,
   getClientId,
@@ -267,7 +267,7 @@ async function readApiKey({ stdin, prompts, settings }: Io): Promise<string> {
 function dropOtherServiceSettings(settings: Settings): Settings {
   const base = getSetting('base_url', settings)
   if (base === undefined) return settings
-  const kept = copyWithSetting(settings.profileConfig, 'base_url', base)
+  const kept = copyProfileWithSetting(settings.profileConfig, 'base_url', base)
   const chosen = Object.entries(settings.chosen).filter(
     ([key, found]) => found?.source !== 'profile' || Object.hasOwn(kept, key),
   )
@@ -288,7 +288,7 @@ async function saveSettings(store: StoreKind, io: Io): Promise<void> {
   for (const key of keys) if (chosen[key]) usedSettings[key] = formatSetting(getSetting(key, settings))
   if (store !== (profileConfig.store ?? SETTINGS.store.default)) usedSettings.store = store
   const updateProfile = (profile: ProfileConfig | undefined): ProfileConfig => ({
-    ...copyWithSetting(profile, 'base_url', usedSettings.base_url),
+    ...copyProfileWithSetting(profile, 'base_url', usedSettings.base_url),
     ...usedSettings,
   })
   if (isDeepStrictEqual(updateProfile(profileConfig), profileConfig)) return

@@ -1,6 +1,6 @@
 import type { Palette } from '../terminal/color.ts'
 import { type Column, summarizeValues } from '../terminal/columns.ts'
-import { displayWidth, indent, wrap } from '../terminal/measure.ts'
+import { displayWidth, indentPiece, wrapLine } from '../terminal/measure.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { createTable } from '../terminal/table.ts'
 import type { CheckReport } from './report.ts'
@@ -105,9 +105,9 @@ function paragraph(
   paintSymbol = paint,
 ): string {
   const room = displayWidth(symbol)
-  return wrap(sanitizeLine(text), Math.max(20, layout.width - room), false)
+  return wrapLine(sanitizeLine(text), Math.max(20, layout.width - room), false)
     .map((line, index) =>
-      index === 0 ? paintSymbol(symbol) + paint(line) : paint(indent(line, room, layout.width)),
+      index === 0 ? paintSymbol(symbol) + paint(line) : paint(indentPiece(line, room, layout.width)),
     )
     .map((line) => `${line}\n`)
     .join('')

@@ -4,7 +4,7 @@ import { followResource, showEvents } from '../service/follow.ts'
 import { getContactImport } from '../service/lists.ts'
 import type { ContactImport } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
-import { canAnimate } from '../terminal/progress.ts'
+import { canAnimateStderr } from '../terminal/progress.ts'
 import { clip } from '../terminal/sanitize.ts'
 import type { Deadline } from '../timeout.ts'
 import { IMPORT_COLUMNS } from './columns.ts'
@@ -55,7 +55,7 @@ export async function watchImport(
   const { value, error } = await showEvents(events, async ({ event, value: latest, text, error: cause }) => {
     if (isEvents) return io.writeEvent(event, { import: latest, ...cause?.toJSON() })
     if (event === 'warning') return io.warn(text)
-    await io.progress.update(`${canAnimate(io) ? formatBar(latest) : 'import: '}${text}`)
+    await io.progress.update(`${canAnimateStderr(io) ? formatBar(latest) : 'import: '}${text}`)
   }).finally(() => io.progress.end())
   if (!isEvents) await io.write(value, IMPORT_COLUMNS)
   if (error !== undefined) throw error

@@ -35,7 +35,7 @@ export function parseBaseUrl(text: string, name: string): URL {
  *
  * @throws CliError `usage`, exit 2
  */
-export function parseServerUrls(text: string, name: string): string[] {
+export function splitServerUrls(text: string, name: string): string[] {
   return parseList(text, name).map((address) => formatUrl(parseServerUrl(address, name)))
 }
 
@@ -129,7 +129,7 @@ export function parseResolver(text: string, name: string): DnsServerAddress | UR
 }
 
 /** Validates a list of resolvers separated by spaces or commas; returns their unchanged texts. @throws CliError `usage`, exit 2 */
-export function validateResolvers(text: string, name: string): string[] {
+export function splitResolvers(text: string, name: string): string[] {
   const resolvers = parseList(text, name)
   for (const resolver of resolvers) parseResolver(resolver, name)
   return resolvers

@@ -27,7 +27,7 @@ type ConfigDirectory = Pick<Context, 'directories'>
  * removes the issuer and authorization endpoint: otherwise the next login would send an authorization code from the former
  * service's server to another service.
  */
-export function copyWithSetting(
+export function copyProfileWithSetting(
   profile: ProfileConfig | undefined,
   key: SettingKey,
   value: string | undefined,

@@ -55,6 +55,6 @@ type OptionValue<Option> = Option extends { readonly parse: (text: string, name:
         : true
 
 /** Returns the long flag: `--limit` for `--limit <n>` or `-l, --limit <n>`. */
-export function longFlag(flags: string): string {
+export function toLongFlag(flags: string): string {
   return /--[a-z-]+/.exec(flags)?.[0] ?? flags
 }

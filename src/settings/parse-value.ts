@@ -44,7 +44,7 @@ export function parseScopes(text: string, name: string): string[] {
 }
 
 /** Parses a comma-separated list of dotted field paths: `id,client.name`. @throws CliError `usage`, exit 2 */
-export function parseFields(text: string, name: string): string[] {
+export function parseFieldPaths(text: string, name: string): string[] {
   const fields = text.split(',').map((field) => field.trim())
   if (!fields.some((field) => field === '' || field.split('.').includes(''))) return fields
   throw usageError(

@@ -3,7 +3,7 @@ import { CliError, usageError } from '../errors.ts'
 import { parseResolver } from './addresses.ts'
 import { type Config, readConfig } from './config.ts'
 import type { OptionDefinition, OptionName, OptionValues } from './option.ts'
-import { parseFields } from './parse-value.ts'
+import { parseFieldPaths } from './parse-value.ts'
 import { requireAbsoluteDirectories } from './paths.ts'
 import { addProfileFlag, validateProfileName } from './profiles.ts'
 import {
@@ -29,7 +29,7 @@ export const GLOBAL_OPTIONS = {
   fields: {
     flags: '--fields <list>',
     description: 'only these fields of a table or tsv, as in id,client.name',
-    parse: parseFields,
+    parse: parseFieldPaths,
   },
   quiet: { flags: '--quiet', description: 'no progress, hints or warnings, except the hint of an error' },
   verbose: { flags: '--verbose', description: 'show HTTP exchanges on stderr, without secrets' },
@@ -176,7 +176,7 @@ export function getSetting<Key extends SettingKey>(
 }
 
 /** Returns the resolvers for DNS checks (`'system'` if none is set) and the authoritative servers' port. @throws CliError exit 2 */
-export function dnsSettings(settings: Pick<Settings, 'chosen'>) {
+export function getDnsConfig(settings: Pick<Settings, 'chosen'>) {
   const name = settingSource('resolver', settings)
   const given = getSetting('resolver', settings)?.map((text) => parseResolver(text, name))
   return {

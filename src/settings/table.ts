@@ -1,5 +1,5 @@
 import { usageError } from '../errors.ts'
-import { formatUrl, parseBaseUrl, parseServerUrl, parseServerUrls, validateResolvers } from './addresses.ts'
+import { formatUrl, parseBaseUrl, parseServerUrl, splitResolvers, splitServerUrls } from './addresses.ts'
 import type { OptionDefinition } from './option.ts'
 import { MAX_PORT, parseChoice, parseInteger, parseScopes, parseSeconds } from './parse-value.ts'
 import { DEFAULT_PROFILE, validateProfileName } from './profiles.ts'
@@ -107,7 +107,7 @@ export const SETTINGS = {
     commands: ['login'],
     variable: 'MAILCLAIM_STORE_URL',
     description: 'members of etcd, separated by commas, for --store etcd',
-    parse: parseServerUrls,
+    parse: splitServerUrls,
   },
   store_cert: {
     flags: '--store-cert <file>',
@@ -137,7 +137,7 @@ export const SETTINGS = {
     variable: 'MAILCLAIM_RESOLVER',
     description: 'DNS resolvers to query, each as IP, IP:PORT or https://…',
     defaultText: "the system's",
-    parse: validateResolvers,
+    parse: splitResolvers,
   },
   authoritative_port: {
     flags: '--authoritative-port <port>',

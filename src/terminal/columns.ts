@@ -52,16 +52,16 @@ export const ABSENT = '–'
  * Returns the value at a dotted path, such as `client.name` or `scopes.0`; undefined if it is missing. In a list of objects, a path
  * such as `findings.code` returns the list of their values. A key that contains dots takes precedence.
  */
-export function valueAt(item: unknown, path: string): unknown {
+export function getValueAtPath(item: unknown, path: string): unknown {
   if (typeof item !== 'object' || item === null) return undefined
   if (Array.isArray(item) && !/^\d+(\.|$)/.test(path)) {
-    const found = item.map((entry) => valueAt(entry, path)).filter((value) => value !== undefined)
+    const found = item.map((entry) => getValueAtPath(entry, path)).filter((value) => value !== undefined)
     return found.length === 0 ? undefined : found
   }
   if (Object.hasOwn(item, path)) return (item as Record<string, unknown>)[path]
   const dot = path.indexOf('.')
   if (dot < 0) return undefined
-  return valueAt(valueAt(item, path.slice(0, dot)), path.slice(dot + 1))
+  return getValueAtPath(getValueAtPath(item, path.slice(0, dot)), path.slice(dot + 1))
 }
 
 /**
@@ -82,22 +82,22 @@ export function chooseColumns(
 }
 
 /** Returns an item's value in a column, not yet formatted. @param now milliseconds since 1970 */
-export function columnValue(column: Column, item: object, now: number): unknown {
-  return column.value === undefined ? valueAt(item, column.field) : column.value(item, now)
+export function getColumnValue(column: Column, item: object, now: number): unknown {
+  return column.value === undefined ? getValueAtPath(item, column.field) : column.value(item, now)
 }
 
 /**
  * Formats a value as plain text, not yet escaped for TSV or a terminal. Null and undefined are empty. A list is joined with commas,
  * with `\,` for a comma inside an entry and `\\` for a backslash; an object, or a list with an object or a list in it, is JSON.
  */
-export function plainText(value: unknown): string {
+export function formatPlainText(value: unknown): string {
   if (value === null || value === undefined) return ''
   if (typeof value === 'string') return value
   if (typeof value !== 'object') return String(value)
   if (!Array.isArray(value) || value.some((entry) => typeof entry === 'object' && entry !== null)) {
     return stringifyJson(value)
   }
-  return value.map((entry) => plainText(entry).replaceAll(/[\\,]/g, '\\$&')).join(',')
+  return value.map((entry) => formatPlainText(entry).replaceAll(/[\\,]/g, '\\$&')).join(',')
 }
 
 /**
@@ -111,19 +111,19 @@ export function summarizeValues([first = ABSENT, ...others]: readonly string[]):
 
 /** Returns an item's value in a column as text for people: sanitized for one line, cut at `MAX_TEXT_LENGTH`; `–` for no value. */
 export function cellText(column: Column, item: object, context: RenderContext): string {
-  const value = columnValue(column, item, context.now)
+  const value = getColumnValue(column, item, context.now)
   if (value === null || value === undefined) return ABSENT
   const entries = Array.isArray(value) ? value : [value]
-  const text = sanitizeLine(column.text?.(value, context, item) ?? entries.map(plainText).join(', '))
+  const text = sanitizeLine(column.text?.(value, context, item) ?? entries.map(formatPlainText).join(', '))
   return text.length <= MAX_TEXT_LENGTH ? text || ABSENT : `${text.slice(0, MAX_TEXT_LENGTH)}…`
 }
 
 /** Returns the function that colors a cell; without a color, that function returns its text unchanged. */
-export function paintOf(column: Column, item: object, context: RenderContext) {
-  return column.paint?.(columnValue(column, item, context.now), context, item) ?? ((text: string) => text)
+export function getCellPaint(column: Column, item: object, context: RenderContext) {
+  return column.paint?.(getColumnValue(column, item, context.now), context, item) ?? ((text: string) => text)
 }
 
-export function titleOf(column: Column): string {
+export function getTitle(column: Column): string {
   if (column.title !== undefined) return column.title
   const words = sanitizeLine(column.field.replaceAll(/[._]/g, ' '))
   return words.charAt(0).toUpperCase() + words.slice(1)

@@ -1,5 +1,5 @@
-import { ABSENT, type Column, cellText, paintOf, type RenderContext, titleOf } from './columns.ts'
-import { displayWidth, indent, wrap } from './measure.ts'
+import { ABSENT, type Column, cellText, getCellPaint, getTitle, type RenderContext } from './columns.ts'
+import { displayWidth, indentPiece, wrapLine } from './measure.ts'
 
 /** Number of terminal columns between titles and values, and before a value that stands below its title. */
 const GAP = 2
@@ -16,19 +16,19 @@ const MIN_VALUE_WIDTH = 16
 export function renderDetailView(item: object, columns: readonly Column[], context: RenderContext): string {
   const { palette, width } = context
   const shown = columns.filter((column) => !column.optional || cellText(column, item, context) !== ABSENT)
-  const label = Math.max(0, ...shown.map((column) => displayWidth(titleOf(column)))) + GAP
+  const label = Math.max(0, ...shown.map((column) => displayWidth(getTitle(column)))) + GAP
   const room = width - label
   return shown
     .flatMap((column) => {
-      const title = titleOf(column)
+      const title = getTitle(column)
       const text = cellText(column, item, context)
-      const paint = paintOf(column, item, context)
+      const paint = getCellPaint(column, item, context)
       const isId = column.kind === 'id'
       if (displayWidth(text) > room && (isId || room < MIN_VALUE_WIDTH)) {
-        const pieces = isId ? [text] : wrap(text, width - GAP)
-        return [palette.faint(title), ...pieces.map((piece) => paint(indent(piece, GAP, width)))]
+        const pieces = isId ? [text] : wrapLine(text, width - GAP)
+        return [palette.faint(title), ...pieces.map((piece) => paint(indentPiece(piece, GAP, width)))]
       }
-      const [first = '', ...rest] = wrap(text, room)
+      const [first = '', ...rest] = wrapLine(text, room)
       const head = palette.faint(title) + ' '.repeat(label - displayWidth(title))
       return [head + paint(first), ...rest.map((piece) => ' '.repeat(label) + paint(piece))]
     })

@@ -11,7 +11,7 @@ export function displayWidth(line: string): number {
  *
  * @param hard false keeps long words whole, so that they can be copied
  */
-export function wrap(line: string, width: number, hard = true): string[] {
+export function wrapLine(line: string, width: number, hard = true): string[] {
   return displayWidth(line) <= width ? [line] : wrapAnsi(line, Math.max(1, width), { hard }).split('\n')
 }
 
@@ -22,7 +22,7 @@ export function wrap(line: string, width: number, hard = true): string[] {
 export function wrapMessage(text: string, width: number): string[] {
   const [, words = text, ...command] =
     displayWidth(text) <= width ? [] : (/^(.*:) (mailclaim .*)$/.exec(text) ?? [])
-  return [...wrap(words, width, false), ...command]
+  return [...wrapLine(words, width, false), ...command]
 }
 
 /**
@@ -34,7 +34,7 @@ export function wrapMessage(text: string, width: number): string[] {
  * @param columns columns to indent by
  * @param width width of the terminal in columns
  */
-export function indent(piece: string, columns: number, width: number): string {
+export function indentPiece(piece: string, columns: number, width: number): string {
   const columnsLeft = width - displayWidth(piece)
   const isMoved = columnsLeft >= 0 && columnsLeft < columns && !/^(\w+:|\W)/.test(piece)
   return isMoved ? piece : ' '.repeat(columns) + piece

@@ -30,10 +30,10 @@ export async function writeLabeledMessage(
 /** Wraps a line that is wider than the terminal, and indents its continuation lines, so that none imitates another message. */
 async function wrapForTerminal(line: string, width = Number.POSITIVE_INFINITY): Promise<string> {
   if (line.length <= width / 2) return line
-  const { indent, displayWidth, wrapMessage } = await import('./measure.ts')
+  const { indentPiece, displayWidth, wrapMessage } = await import('./measure.ts')
   if (displayWidth(line) <= width) return line
   const words = line.trimStart()
   const before = line.length - words.length
-  const [first = '', ...rest] = wrapMessage(words, width - before - 2)
-  return [indent(first, before, width), ...rest.map((piece) => indent(piece, before + 2, width))].join('\n')
+  const pieces = wrapMessage(words, width - before - 2)
+  return pieces.map((piece, index) => indentPiece(piece, before + (index === 0 ? 0 : 2), width)).join('\n')
 }

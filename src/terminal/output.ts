@@ -1,8 +1,8 @@
 import type { Context, Output } from '../context.ts'
 import type { Settings } from '../settings/settings.ts'
 import { createPalette, usesColor } from './color.ts'
-import { type Column, chooseColumns, columnValue, plainText, type RenderContext } from './columns.ts'
-import { escapeTsv, stringifyJson } from './sanitize.ts'
+import { type Column, chooseColumns, formatPlainText, getColumnValue, type RenderContext } from './columns.ts'
+import { escapeTsvCell, stringifyJson } from './sanitize.ts'
 
 /** The part of a command's `Io` that the output formats use. */
 export interface OutputContext extends Pick<Context, 'stdout' | 'environment' | 'clock'> {
@@ -59,11 +59,11 @@ function uncoveredColumns(item: object, columns: readonly Column[]): Column[] {
 }
 
 function tsvHeader(columns: readonly Column[]): string {
-  return `${columns.map(({ field }) => escapeTsv(field)).join('\t')}\n`
+  return `${columns.map(({ field }) => escapeTsvCell(field)).join('\t')}\n`
 }
 
 function tsvRecord(item: object, columns: readonly Column[], now: number): string {
-  return `${columns.map((column) => escapeTsv(plainText(columnValue(column, item, now)))).join('\t')}\n`
+  return `${columns.map((column) => escapeTsvCell(formatPlainText(getColumnValue(column, item, now)))).join('\t')}\n`
 }
 
 /** Writer of a list, page by page, in the chosen format. */

@@ -5,7 +5,7 @@ import { createPalette, usesColor } from './color.ts'
 import { writeStderrLines } from './notices.ts'
 import { sanitizeLine } from './sanitize.ts'
 
-/** Progress on stderr: the text of the current step, animated if `canAnimate`, and a permanent line for each completed step. */
+/** Progress on stderr: the text of the current step, animated if `canAnimateStderr`, and a permanent line for each completed step. */
 export interface Progress {
   /** Shows the text of the current step; animated text is cut after eight lines. */
   update(text: string): Promise<void>
@@ -22,7 +22,7 @@ type ProgressSettings = Pick<Settings, 'quiet' | 'colorOption'>
 const MAX_LINES = 8
 
 /** Whether stderr may be animated: a terminal with cursor control (`TERM` isn't `dumb`), outside of CI, which logs every frame. */
-export function canAnimate({ stderr, environment }: Pick<Context, 'stderr' | 'environment'>): boolean {
+export function canAnimateStderr({ stderr, environment }: Pick<Context, 'stderr' | 'environment'>): boolean {
   return stderr.isTTY && environment.term !== 'dumb' && !environment.ci
 }
 
@@ -33,12 +33,12 @@ export interface ProgressDisplay extends Progress {
 }
 
 /**
- * Creates the progress display on stderr: a spinner if `canAnimate`, else a line for each text that differs from the previous one;
+ * Creates the progress display on stderr: a spinner if `canAnimateStderr`, else a line for each text that differs from the previous one;
  * nothing with `Settings.quiet`. The spinner hides the cursor; an interrupt stops the spinner and shows the cursor again.
  */
 export function createProgressDisplay(context: ProgressContext, settings: ProgressSettings): ProgressDisplay {
   const { stdout, stderr, environment, interrupts } = context
-  if (settings.quiet || !canAnimate(context)) return plainScreen(context, settings)
+  if (settings.quiet || !canAnimateStderr(context)) return plainScreen(context, settings)
   // Animated text; undefined for none. `update` sets this variable before importing ora and reads it afterward, so that of concurrent
   // updates the last text wins, and an `end` during the import isn't followed by a spinner that never stops.
   let status: string | undefined
@@ -62,11 +62,11 @@ export function createProgressDisplay(context: ProgressContext, settings: Progre
     stderr: writesAbove(stderr),
     async update(text) {
       status = text
-      const [{ default: ora }, { wrap }] = await Promise.all([import('ora'), import('./measure.ts')])
+      const [{ default: ora }, { wrapLine }] = await Promise.all([import('ora'), import('./measure.ts')])
       if (status === undefined || interrupts.signal.aborted) return
       // Leave 5 columns free: for the spinner in front, and for the `^C` that a terminal prints.
-      const lines = wrap(sanitizeLine(status), Math.max(10, (stderr.columns ?? 80) - 5)).slice(0, MAX_LINES)
-      const drawn = lines.join('\n  ')
+      const lines = wrapLine(sanitizeLine(status), Math.max(10, (stderr.columns ?? 80) - 5))
+      const drawn = lines.slice(0, MAX_LINES).join('\n  ')
       if (spinner !== undefined) {
         spinner.text = drawn
         return

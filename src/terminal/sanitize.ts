@@ -92,7 +92,7 @@ export function excerpt(text: string, length = 200): string {
  * Escapes text for one cell of tab-separated values: tabs, line breaks, backslashes and unsafe characters become `\t`, `\n`,
  * `\r`, `\\` and `\u{hex}`. So a record is always one line, and the escaping can be reversed.
  */
-export function escapeTsv(text: string): string {
+export function escapeTsvCell(text: string): string {
   return PRINTABLE.test(text) && !text.includes('\\') ? text : escapeUnsafe(text.replaceAll('\\', '\\\\'))
 }
 

@@ -1,7 +1,7 @@
 import Table from 'cli-table3'
-import { ABSENT, type Column, cellText, paintOf, type RenderContext, titleOf } from './columns.ts'
+import { ABSENT, type Column, cellText, getCellPaint, getTitle, type RenderContext } from './columns.ts'
 import { renderDetailView } from './detail-view.ts'
-import { displayWidth, wrap } from './measure.ts'
+import { displayWidth, wrapLine } from './measure.ts'
 
 /** Number of terminal columns between two columns of the table. */
 const GAP = 2
@@ -38,7 +38,7 @@ const isText = ({ column }: Lane): boolean => (column.kind ?? 'text') === 'text'
 export function createTable(columns: readonly Column[], context: RenderContext) {
   const lanes = columns.map((column): Lane => {
     const lane = { column, longest: 0, longestWord: 0, isFilled: false, width: 0 }
-    measure(lane, titleOf(column))
+    measure(lane, getTitle(column))
     return lane
   })
   let state: 'new' | 'table' | 'details' = 'new'
@@ -131,13 +131,13 @@ function layOut(
     colAligns: shown.map(({ column }) => (column.kind === 'number' ? 'right' : 'left')),
   })
   const cell = (text: string, { width }: Lane, paint = (piece: string) => piece) =>
-    wrap(text, width).map(paint).join('\n')
-  if (withHeading) table.push(shown.map((lane) => cell(titleOf(lane.column), lane, context.palette.strong)))
+    wrapLine(text, width).map(paint).join('\n')
+  if (withHeading) table.push(shown.map((lane) => cell(getTitle(lane.column), lane, context.palette.strong)))
   for (const row of rows)
     table.push(
       row
         .filter(({ lane }) => shown.includes(lane))
-        .map(({ lane, item, text }) => cell(text, lane, paintOf(lane.column, item, context))),
+        .map(({ lane, item, text }) => cell(text, lane, getCellPaint(lane.column, item, context))),
     )
   const lines = table.toString().split('\n')
   return lines.map((line) => `${line.trimEnd()}\n`).join('')

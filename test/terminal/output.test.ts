@@ -3,9 +3,9 @@ import stringWidth from 'fast-string-width'
 import { describe, expect, test } from 'vitest'
 import type { GivenOptions } from '../../src/settings/settings.ts'
 import { createPalette, PLAIN_PALETTE, usesColor } from '../../src/terminal/color.ts'
-import { type Column, plainText, valueAt } from '../../src/terminal/columns.ts'
+import { type Column, formatPlainText, getValueAtPath } from '../../src/terminal/columns.ts'
 import { createIo } from '../../src/terminal/io.ts'
-import { wrap } from '../../src/terminal/measure.ts'
+import { wrapLine } from '../../src/terminal/measure.ts'
 import { createTable } from '../../src/terminal/table.ts'
 import { createFakeContext, fakeSettings } from '../fake-context.ts'
 
@@ -90,18 +90,18 @@ test('--fields selects columns in the given order, including members of objects 
   expect(await one(item, { format: 'tsv', fields })).toBe(`${fields.join('\t')}\nc\tn\tx,y\tf\n`)
 })
 
-test('a list of texts that plainText has joined can be split into the same texts again', () => {
+test('a list of texts that formatPlainText has joined can be split into the same texts again', () => {
   fc.assert(
     fc.property(fc.array(fc.string({ minLength: 1 }), { minLength: 1 }), (parts) => {
-      const read = plainText(parts).match(/(?:[^\\,]|\\.)+/gs)
+      const read = formatPlainText(parts).match(/(?:[^\\,]|\\.)+/gs)
       expect(read?.map((part) => part.replaceAll(/\\(.)/gs, '$1'))).toEqual(parts)
     }),
   )
 })
 
-test('valueAt returns undefined for a field that an object only inherits, such as constructor', () => {
-  expect(valueAt({}, 'constructor')).toBeUndefined()
-  expect(valueAt({}, '__proto__.polluted')).toBeUndefined()
+test('getValueAtPath returns undefined for a field that an object only inherits, such as constructor', () => {
+  expect(getValueAtPath({}, 'constructor')).toBeUndefined()
+  expect(getValueAtPath({}, '__proto__.polluted')).toBeUndefined()
 })
 
 describe('one object', () => {
@@ -218,7 +218,7 @@ test('wrapping a text loses nothing but spaces, and makes no line wider than the
   const text = fc.string({ unit: fc.constantFrom('a', 'b', 'c', '日', ' ', '-'), maxLength: 60 })
   fc.assert(
     fc.property(text, fc.integer({ min: 2, max: 30 }), (line, width) => {
-      const pieces = wrap(line, width)
+      const pieces = wrapLine(line, width)
       for (const piece of pieces) expect(stringWidth(piece)).toBeLessThanOrEqual(width)
       expect(pieces.join('').replaceAll(' ', '')).toBe(line.replaceAll(' ', ''))
     }),

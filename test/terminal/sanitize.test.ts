@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { escapeTsv, excerpt, sanitizeLine, stringifyJson } from '../../src/terminal/sanitize.ts'
+import { escapeTsvCell, excerpt, sanitizeLine, stringifyJson } from '../../src/terminal/sanitize.ts'
 
 /** Matches characters that a terminal acts on, reorders text by, or hides; listed by hand, to check the Unicode classes in `src`. */
 const HARMFUL =
@@ -66,7 +66,7 @@ it('an excerpt of a longer text is cut with an ellipsis, and sanitized', () => {
   expect(text.endsWith('…')).toBe(true)
 })
 
-/** Reverses `escapeTsv`. */
+/** Reverses `escapeTsvCell`. */
 function unescapeTsv(cell: string): string {
   return cell.replace(/\\(u\{([0-9a-f]+)\}|.)/g, (_all, what: string, hex: string | undefined) =>
     hex === undefined
@@ -78,7 +78,7 @@ function unescapeTsv(cell: string): string {
 it('an escaped TSV cell has no control, bidi or invisible character, and unescapes to the original text', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => {
-      const cell = escapeTsv(text)
+      const cell = escapeTsvCell(text)
       expect(cell).not.toMatch(HARMFUL)
       expect(unescapeTsv(cell)).toBe(text)
     }),
