@@ -2,7 +2,7 @@ import { usageError } from '../errors.ts'
 import { createDeadline, type Deadline, stepTimeoutMs } from '../timeout.ts'
 import { observeDnssec } from './dnssec.ts'
 import { type DnsCheck, findZone } from './locate.ts'
-import { detectInterception, groupByOutcome, mayBeLocalZone, type Observations } from './observations.ts'
+import { type DnsObservations, detectInterception, groupByOutcome, mayBeLocalZone } from './observations.ts'
 import { findTxtAtOtherNames } from './other-names.ts'
 import type { CheckReport } from './report.ts'
 import { observeResolver } from './resolvers.ts'
@@ -10,7 +10,7 @@ import { createCheckReport, needsResolvers } from './rules.ts'
 import { observeNameServers } from './servers.ts'
 import { type CheckCache, createCheckCache } from './shared-cache.ts'
 import { DNS_PORT, type DnsServer, PUBLIC_RESOLVERS } from './wire/address.ts'
-import { createChildController, type DnsEffects, getAnswer, limitQueries } from './wire/ask.ts'
+import { createChildController, type DnsEffects, limitQueries, queryDns } from './wire/ask.ts'
 import { parseDomainName } from './wire/name.ts'
 import { readTxtAnswer } from './wire/txt-answer.ts'
 
@@ -83,7 +83,7 @@ export async function collectObservations(
   request: DnsCheckRequest,
   effects: DnsEffects,
   causes = true,
-): Promise<Observations> {
+): Promise<DnsObservations> {
   const { expected, mayBeCut = false, isOverdue = false, authoritativePort: port } = request
   const { clock, dns } = effects
   const checked = parseDomainName(request.name)
@@ -130,7 +130,7 @@ export async function collectObservations(
     const isHidden = server && !servers.some((one) => one.alias) && seenBy.some((one) => one.alias)
     // A CNAME that only resolvers show is either outdated, or hidden beside TXT records at the name servers. So query a name
     // server for the CNAME, which it returns in the second case only.
-    const cname = isHidden ? await getAnswer(server, { name, type: 'CNAME' }, check) : undefined
+    const cname = isHidden ? await queryDns(server, { name, type: 'CNAME' }, check) : undefined
     const target = cname && readTxtAnswer(cname, name).alias
     const beside = target ? { alias: { targets: [target], isKnown: true, hasTxtBeside: true as const } } : {}
     return { ...seen, ...beside, resolvers: seenBy, otherNames, dnssec, limitReached: limited.isReached() }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { DnsServerAddress } from '../context.ts'
 import type { DnsCheck } from './locate.ts'
 import type { DnssecObservation, FoundZone } from './observations.ts'
-import { getAnswer } from './wire/ask.ts'
+import { queryDns } from './wire/ask.ts'
 import type { DnsMessage, RecordOf } from './wire/message.ts'
 
 /**
@@ -25,7 +25,7 @@ export async function observeDnssec(
   check: DnsCheck,
 ): Promise<DnssecObservation | null> {
   if (parent === null) return null
-  const ds = await getAnswer(parent, { name: zone, type: 'DS', dnssecOk: true }, check)
+  const ds = await queryDns(parent, { name: zone, type: 'DS', dnssecOk: true }, check)
   if (ds?.aa !== true) return null
   const signers = recordsOf(ds, 'DS').filter(
     ({ algorithm, digestType }) => ALGORITHMS.includes(algorithm) && digestType in DIGESTS,
@@ -36,7 +36,7 @@ export async function observeDnssec(
     keys: [ds, keys].flatMap((message) => (message === undefined ? [] : serializeDsAndKeys(message))),
   })
   if (signers.length === 0) return observed('unsigned')
-  const signed = (type: 'DNSKEY' | 'SOA') => getAnswer(server, { name: zone, type, dnssecOk: true }, check)
+  const signed = (type: 'DNSKEY' | 'SOA') => queryDns(server, { name: zone, type, dnssecOk: true }, check)
   const [dnskey, soa] = await Promise.all([signed('DNSKEY'), signed('SOA')])
   // Without a complete authoritative response, the key that matches the DS record might be missing, so the state is unknown.
   if (dnskey?.aa !== true || dnskey.tc || dnskey.rcode !== 'NOERROR') return null

@@ -3,10 +3,10 @@ import type { Deadline } from '../timeout.ts'
 import { type Delegation, type FoundZone, OUTCOME_LABELS, type ZoneLocation } from './observations.ts'
 import type { CheckCache } from './shared-cache.ts'
 import { canBeServerAddress, type DnsServer, formatResolver, hasIpv6Address } from './wire/address.ts'
-import { awaitPreferred, type DnsEffects, getAnswer, sendQuery } from './wire/ask.ts'
+import { awaitPreferred, type DnsEffects, queryDns, sendQuery } from './wire/ask.ts'
 import { collectNsHosts, type DnsMessage, findSoa, type ResourceRecord } from './wire/message.ts'
 import { canQueryName, collectAncestors, countLabels, isWithin } from './wire/name.ts'
-import { isRegistry, registrableDomainOf } from './wire/registry.ts'
+import { isRegistryZone, registrableDomainOf } from './wire/registry.ts'
 
 /** A DNS check in progress: the record to find, and what its queries need, such as resolvers, time limit and cache. */
 export interface DnsCheck {
@@ -100,7 +100,7 @@ async function askResolvers(
     const delegation = readDelegation(message, level, port)
     // A resolver with authority (AA) over a zone that is no registry's might serve a zone of its own, which the public DNS
     // doesn't have. So mark the delegation.
-    const isResolverZone = message.aa && message.ra && !isRegistry(level)
+    const isResolverZone = message.aa && message.ra && !isRegistryZone(level)
     if (delegation !== undefined || resolver instanceof URL)
       return delegation && { ...delegation, isResolverZone }
     // Take a resolver that doesn't offer recursion (RA) for an authoritative server, which the user chose for private DNS. So
@@ -122,7 +122,7 @@ async function followReferrals(target: string, start: FoundZone, check: DnsCheck
   let at = start
   while (at.zone !== target) {
     const answer = await askServers(at, target, check)
-    if (answer === undefined) return isRegistry(at.zone) ? undefined : at
+    if (answer === undefined) return isRegistryZone(at.zone) ? undefined : at
     if (answer.referral === undefined) return await findFinalZone(at, answer, target, check)
     at = extendPath(at, answer.referral, answer.server)
   }
@@ -151,19 +151,20 @@ async function askServers(at: FoundZone, target: string, check: DnsCheck) {
   const servers = await findServerAddresses(at, check)
   const askOne = async (server: DnsServerAddress) => {
     if (check.cache.isSilent(server)) return undefined
-    const message = await getAnswer(server, { name: target, type: 'SOA' }, check, LEVEL_MS)
+    const message = await queryDns(server, { name: target, type: 'SOA' }, check, LEVEL_MS)
     if (message === undefined) return undefined
     const referral = readReferral(message, zone, target, check.port)
     const isEnd = message.aa && hasData(message) && isAnswer(message) && !isFromAbove(message, zone)
     // A registry's server refers or denies. If it returns answer records, it also serves the domain's zone or is an interceptor;
     // null leaves the decision to `detectInterception`.
     const verdict = message.answers.length > 0 ? null : isImplausible(message)
-    if (isRegistry(zone) && zone !== '.') registry.push({ address: server.address, isImplausible: verdict })
+    if (isRegistryZone(zone) && zone !== '.')
+      registry.push({ address: server.address, isImplausible: verdict })
     return referral !== undefined || isEnd ? { server, message, referral } : undefined
   }
   return await awaitPreferred(
     servers.slice(0, 4).map(askOne),
-    ({ referral }) => referral !== undefined || !isRegistry(zone),
+    ({ referral }) => referral !== undefined || !isRegistryZone(zone),
   )
 }
 
@@ -175,14 +176,14 @@ async function findFinalZone(at: FoundZone, reply: PathReply, target: string, ch
   const { server, message } = reply
   const soa = await findZoneSoa(reply, target, at.zone, check)
   const zone = soa?.zone ?? at.zone
-  if (message.rcode === 'NXDOMAIN' && isRegistry(zone)) {
+  if (message.rcode === 'NXDOMAIN' && isRegistryZone(zone)) {
     const facts = { domain: registrableDomainOf(target), deniedBy: zone, path: at.path }
     return { kind: 'no_domain' as const, ...facts, negativeTtl: soa?.negativeTtl ?? null }
   }
   if (zone === at.zone) return at
   // A server with authority over both parent and child sends no referral to the child. So query the same server for the child's
   // NS records.
-  const answer = await getAnswer(server, { name: zone, type: 'NS' }, check, LEVEL_MS)
+  const answer = await queryDns(server, { name: zone, type: 'NS' }, check, LEVEL_MS)
   const own = answer && readDelegation(answer, zone, check.port)
   const isUsable = own !== undefined && (await findServerAddresses(own, check)).length > 0
   return extendPath(at, isUsable ? own : singleServerZone(zone, server), null)
@@ -202,7 +203,7 @@ const singleServerZone = (zone: string, server: DnsServerAddress): Delegation =>
 async function findZoneSoa({ server, message }: PathReply, target: string, zone: string, check: DnsCheck) {
   const levels = [target, ...collectAncestors(target).toReversed()]
   for (const name of levels.filter((level) => isWithin(level, zone))) {
-    const answer = name === target ? message : await getAnswer(server, { name, type: 'SOA' }, check, LEVEL_MS)
+    const answer = name === target ? message : await queryDns(server, { name, type: 'SOA' }, check, LEVEL_MS)
     const isAlias = answer?.answers.some(({ type }) => type === 'CNAME')
     const soa = answer === undefined || isAlias ? undefined : findSoa(answer)
     if (soa !== undefined && isWithin(target, soa.zone) && isWithin(soa.zone, zone)) return soa
@@ -286,7 +287,7 @@ function alternateFamilies(servers: readonly DnsServerAddress[]): DnsServerAddre
 export function resolveHost(host: string, check: DnsCheck): Promise<readonly DnsServerAddress[] | undefined> {
   const { resolvers, port, cache } = check
   const lookUp = async (resolver: DnsServer, type: 'A' | 'AAAA') => {
-    const message = await getAnswer(resolver, { name: host, type, ...RECURSIVE }, check, RESOLVER_MS)
+    const message = await queryDns(resolver, { name: host, type, ...RECURSIVE }, check, RESOLVER_MS)
     if (message === undefined) return undefined
     const all = readAddresses(message.answers, port)
     const isDenied = all.length === 0 && ['NOERROR', 'NXDOMAIN'].includes(message.rcode) && message.ra

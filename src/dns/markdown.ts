@@ -1,7 +1,7 @@
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { formatTime } from '../terminal/time.ts'
 import type { CheckReport, ReportContext } from './report.ts'
-import { type AnswerView, type FindingView, renderDifference, toReportView } from './view.ts'
+import { type AnswerView, type FindingView, renderValueDifference, toReportView } from './view.ts'
 import type { RichText } from './words.ts'
 
 /** Maximum columns of a comparison of the expected value with the one found; a wider comparison is left out. */
@@ -38,7 +38,7 @@ export function renderMarkdownReport(report: CheckReport, context: ReportContext
 
 /** Renders a finding as an item of a numbered list. */
 function findingLines({ code: id, severity, message, fix, evidence }: FindingView, index: number): string[] {
-  const difference = renderDifference(evidence, MAX_COLUMNS)
+  const difference = renderValueDifference(evidence, MAX_COLUMNS)
   // No value can close the block: a fence must be the first text of its line, and each value follows a label.
   const block = difference.length === 0 ? [] : ['', '```text', ...difference, '```']
   return [

@@ -89,7 +89,7 @@ export interface TxtAtOtherNames {
    * Names that have TXT records, among those where the expected record often ends up by mistake. Names of the kinds `doubled` and
    * `wrong` are left out if their TXT set is that of a wildcard.
    */
-  readonly candidates: readonly CandidateName[]
+  readonly candidates: readonly NameWithTxt[]
   /**
    * TXT values of a wildcard that covers the checked name, which then has no records itself (RFC 4592). Empty if the response has
    * only the wildcard's CNAME; null without such a wildcard.
@@ -98,7 +98,7 @@ export interface TxtAtOtherNames {
 }
 
 /** A name where the expected record often ends up by mistake, with its TXT values. */
-export interface CandidateName {
+export interface NameWithTxt {
   readonly name: string
   /**
    * Kind of name. `doubled`: the checked name with the zone, or itself, appended. `used`: a name that can rightly have other TXT
@@ -194,7 +194,7 @@ type ZoneNotFound = {
 export type ZoneLocation = FoundZone | ZoneNotFound
 
 /** Name and value that one check was given, and its observations of DNS; its findings are derived from these alone. */
-export interface Observations {
+export interface DnsObservations {
   /** Checked name in A-labels (RFC 5890 section 2.3.2.1), lowercase. */
   readonly name: string
   /** Expected TXT value; null if none is expected. */
@@ -235,7 +235,7 @@ export interface Observations {
  *   `inside` if this network has, or might have, a zone of the same name; `answered` if all responses come from an interceptor
  *   without such a zone; null otherwise
  */
-export function detectInterception(seen: Pick<Observations, 'servers' | 'location' | 'mayBeLocal'>) {
+export function detectInterception(seen: Pick<DnsObservations, 'servers' | 'location' | 'mayBeLocal'>) {
   const { servers, location, mayBeLocal } = seen
   const heard = servers.filter(({ isImplausible }) => isImplausible !== null)
   const registry = location.kind === 'found' ? location.registry : []

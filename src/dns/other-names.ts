@@ -1,7 +1,7 @@
 import type { DnsServerAddress } from '../context.ts'
 import { type DnsCheck, isFromZone } from './locate.ts'
-import type { CandidateName } from './observations.ts'
-import { getAnswer } from './wire/ask.ts'
+import type { NameWithTxt } from './observations.ts'
+import { queryDns } from './wire/ask.ts'
 import { canQueryName, isWithin } from './wire/name.ts'
 import { haveSameValues, readTxtAnswer } from './wire/txt-answer.ts'
 
@@ -16,7 +16,7 @@ const SERVER_MS = 2500
 function listCandidateNames(
   zone: string,
   { name, expected }: DnsCheck,
-): readonly (readonly [kind: CandidateName['kind'], name: string])[] {
+): readonly (readonly [kind: NameWithTxt['kind'], name: string])[] {
   const [first = ''] = name.split('.')
   const parent = name.slice(first.length + 1)
   const prefix = /^_*([a-z0-9_-]{1,40})=/i.exec(expected ?? '')?.[1]?.toLowerCase() ?? 'mailclaim'
@@ -53,7 +53,7 @@ export async function findTxtAtOtherNames(server: DnsServerAddress, zone: string
   const { name } = check
   const txtAt = async (owner: string) => {
     if (!canQueryName(owner)) return undefined
-    const message = await getAnswer(server, { name: owner, type: 'TXT' }, check, SERVER_MS)
+    const message = await queryDns(server, { name: owner, type: 'TXT' }, check, SERVER_MS)
     return message && isFromZone(message, zone) ? readTxtAnswer(message, owner) : undefined
   }
   // Random label that nobody has published, so records at it come from a wildcard.
@@ -76,11 +76,11 @@ export async function findTxtAtOtherNames(server: DnsServerAddress, zone: string
     haveSameValues(below.values, values)
   // A wildcard gives its values at all nonexistent names that it covers, so a `doubled` or `wrong` name with exactly these values
   // counts as nonexistent.
-  const isWildcards = (one: (typeof found)[number]) =>
+  const isFromWildcard = (one: (typeof found)[number]) =>
     one.kind !== 'used' &&
     [beside, below, above].some((wild) => wild !== undefined && haveSameValues(one.values, wild.values))
   return {
-    candidates: found.filter((one) => one.values.length > 0 && !isWildcards(one)),
+    candidates: found.filter((one) => one.values.length > 0 && !isFromWildcard(one)),
     wildcard: isWild && coversName ? values : null,
   }
 }

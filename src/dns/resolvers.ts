@@ -3,7 +3,7 @@ import type { DnsCheck } from './locate.ts'
 import { isConclusive, type ResolverObservation } from './observations.ts'
 import { toTxtObservation } from './servers.ts'
 import type { DnsServer } from './wire/address.ts'
-import { getAnswer, sendQuery } from './wire/ask.ts'
+import { queryDns, sendQuery } from './wire/ask.ts'
 import { collectNsHosts, type DnsMessage } from './wire/message.ts'
 
 /** Maximum milliseconds for the TXT queries to a resolver, which queries servers from the root down if its cache is empty. */
@@ -42,7 +42,7 @@ export async function observeResolver(
     textsOf: (message: DnsMessage) => readonly string[],
   ) => {
     const flags = { recursionDesired: true, checkingDisabled: true, dnssecOk: true }
-    const asked = types.map((type) => getAnswer(resolver, { name: zone ?? name, type, ...flags }, check))
+    const asked = types.map((type) => queryDns(resolver, { name: zone ?? name, type, ...flags }, check))
     const messages = (await Promise.all(asked)).flatMap((message) => message ?? [])
     const ttls = messages.flatMap(({ answers }) => answers.map(({ ttl }) => ttl))
     return { texts: messages.flatMap(textsOf), ttl: Math.max(0, ...ttls) }

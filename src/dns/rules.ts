@@ -1,11 +1,11 @@
 import { detectDomainUse, formatDnsProviders } from './hosts.ts'
 import {
-  type CandidateName,
+  type DnsObservations,
   detectInterception,
   groupByOutcome,
   isConclusive,
   longestTtlOf,
-  type Observations,
+  type NameWithTxt,
   type ResolverObservation,
   type ServerObservation,
   type TxtObservation,
@@ -14,7 +14,7 @@ import type { CheckReport, Finding } from './report.ts'
 import { type FaultWithValues, findFormatFault, findMainValueFault, looksLikeVerification } from './value.ts'
 import { formatResolver, hasIpv6Address } from './wire/address.ts'
 import { toRelativeName } from './wire/name.ts'
-import { findPublicSuffix, isRegistry, registrableDomainOf } from './wire/registry.ts'
+import { findPublicSuffix, isRegistryZone, registrableDomainOf } from './wire/registry.ts'
 import { decodeTxtValues, deduplicateValues, hasTxtValue } from './wire/txt-answer.ts'
 import {
   type Evidence,
@@ -33,7 +33,7 @@ import {
  * Observations of a check whose zone was found, with the name servers grouped by outcome. Without intercepted servers, and
  * without resolvers unless a name server has the record.
  */
-type ZoneState = Observations &
+type ZoneState = DnsObservations &
   ReturnType<typeof groupByOutcome> & {
     readonly zone: string
     /** Hosts of the delegation in the parent zone; empty if unknown. */
@@ -43,7 +43,7 @@ type ZoneState = Observations &
   }
 
 /** Derives the report from the observations of a check. Findings are sorted by the verdict that they cause, `fix` first. */
-export function createCheckReport(observations: Observations): CheckReport {
+export function createCheckReport(observations: DnsObservations): CheckReport {
   const { name, expected, location, servers, resolvers } = observations
   const isUnseen = ({ code }: Finding) => needsResolvers(observations) && NO_REPLY.includes(code)
   const found = diagnoseServers(observations)
@@ -93,7 +93,7 @@ const secondsToWait = (...known: readonly (number | null)[]): number =>
  * no TXT value.
  */
 function retryAfterSeconds(
-  { servers, location, expected }: Observations,
+  { servers, location, expected }: DnsObservations,
   verdict: Verdict,
   found: readonly Finding[],
 ): number | null {
@@ -113,7 +113,7 @@ const NO_REPLY: readonly FindingCode[] = ['nameserver_unreachable', 'resolver_un
  * Whether only resolvers can show the record, because the name servers weren't found, are intercepted, or don't answer TXT
  * queries. False if a name server returned a CNAME, which is usable even if the end of its chain is unknown.
  */
-export function needsResolvers(observations: Observations): boolean {
+export function needsResolvers(observations: DnsObservations): boolean {
   const [first] = diagnoseServers(observations)
   return first !== undefined && NO_REPLY.includes(first.code) && !observations.alias
 }
@@ -125,7 +125,7 @@ export function needsResolvers(observations: Observations): boolean {
  * @param unseen finding that says why the name servers don't show the record; part of the result unless a resolver has the
  *   expected value
  */
-function diagnoseResolvers(observations: Observations, unseen: Finding): Finding[] {
+function diagnoseResolvers(observations: DnsObservations, unseen: Finding): Finding[] {
   const { name, expected, location } = observations
   // A resolver that answers with authority (AA) for a name of the public DNS might serve a zone of its own, so ignore its
   // response.
@@ -149,7 +149,7 @@ function diagnoseResolvers(observations: Observations, unseen: Finding): Finding
  * Derives all findings but those of `diagnoseResolvers`. If the zone wasn't found, might be this network's own, or was seen only
  * through an interceptor, the finding about that is the only one.
  */
-function diagnoseServers(observations: Observations): Finding[] {
+function diagnoseServers(observations: DnsObservations): Finding[] {
   const { name, location, limitReached } = observations
   if (location.kind === 'no_domain')
     return [createFinding('domain_not_found', { domain: location.domain, said_by: location.deniedBy })]
@@ -160,7 +160,7 @@ function diagnoseServers(observations: Observations): Finding[] {
   const { genuine: servers, interception: reason } = detectInterception(observations)
   if (reason !== null) return [createFinding('dns_intercepted', { name, reason })]
   const above = location.path.at(-2)?.zone ?? registrableDomainOf(zone)
-  const holder = above === zone || isRegistry(above) ? null : above
+  const holder = above === zone || isRegistryZone(above) ? null : above
   const place = { zone, holder, parent: parent === null ? [] : [...hosts.keys()] }
   const groups = groupByOutcome(servers)
   const resolvers = groups.withRecord.length > 0 ? observations.resolvers : []
@@ -194,7 +194,7 @@ function findCauses(state: ZoneState): Finding[] {
 
 const valuesOf = (seen: readonly TxtObservation[]) => deduplicateValues(seen.flatMap(({ values }) => values))
 
-type WithZone = Observations & { readonly zone: string | null }
+type WithZone = DnsObservations & { readonly zone: string | null }
 
 /**
  * Returns the facts that a user needs to add the record: zone, DNS provider, host within the zone, value, the result of
@@ -237,7 +237,7 @@ const isValueTarget = (target: string): boolean => target.includes('=')
 function findMisplaced(state: ZoneState): Finding[] | undefined {
   const { expected, otherNames } = state
   const places = otherNames?.candidates ?? []
-  const isFaulty = ({ values }: CandidateName) => findMainValueFault(expected ?? '', values, state.mayBeCut)
+  const isFaulty = ({ values }: NameWithTxt) => findMainValueFault(expected ?? '', values, state.mayBeCut)
   const place =
     places.find(({ values }) => hasTxtValue(values, expected)) ??
     // Ignore faulty copies at names of the kind `used`, such as the parent: similar values there are probably of other services.
@@ -249,7 +249,7 @@ function findMisplaced(state: ZoneState): Finding[] | undefined {
  * Returns the finding for a record at a wrong name and, if its value is wrong too, a second finding: otherwise users would move a
  * wrong value to the right name.
  */
-function explainMisplaced(state: ZoneState, { name, kind, values }: CandidateName): Finding[] {
+function explainMisplaced(state: ZoneState, { name, kind, values }: NameWithTxt): Finding[] {
   const isRight = hasTxtValue(values, state.expected)
   const fault = isRight ? undefined : findMainValueFault(state.expected ?? '', values, state.mayBeCut)
   const there = isRight ? [state.expected] : (fault?.seen ?? decodeTxtValues(values))

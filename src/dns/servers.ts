@@ -2,7 +2,7 @@ import type { DnsServerAddress } from '../context.ts'
 import { type DnsCheck, findZone, isFromZone, isImplausible, MAX_NS_HOSTS, resolveHost } from './locate.ts'
 import type { CnameChain, FoundZone, ServerObservation, TxtObservation, TxtOutcome } from './observations.ts'
 import { DNS_PORT } from './wire/address.ts'
-import { awaitPreferred, getAnswer, type QueryResult, sendQuery } from './wire/ask.ts'
+import { awaitPreferred, type QueryResult, queryDns, sendQuery } from './wire/ask.ts'
 import { collectNsHosts, type DnsMessage, findSoa } from './wire/message.ts'
 import { canQueryName, isWithin } from './wire/name.ts'
 import { findPublicSuffix } from './wire/registry.ts'
@@ -116,7 +116,7 @@ async function askServer(server: DnsServerAddress, { zone, hosts }: FoundZone, c
   if (reply.kind !== 'answer') return { ...NOT_ASKED, ...answer }
   const { message } = reply
   const [soaAnswer, nsAnswer] = await Promise.all(
-    (['SOA', 'NS'] as const).map((type) => getAnswer(server, { name: zone, type }, check, SERVER_MS)),
+    (['SOA', 'NS'] as const).map((type) => queryDns(server, { name: zone, type }, check, SERVER_MS)),
   )
   const found = soaAnswer?.aa === true ? findSoa(soaAnswer) : undefined
   const soa = found?.zone === zone ? found : null
@@ -147,7 +147,7 @@ async function answersForRegistry(server: DnsServerAddress, zone: string, check:
   if (server.port !== DNS_PORT) return false
   const name = findPublicSuffix(zone) ?? zone.slice(zone.lastIndexOf('.') + 1)
   const question = { name, type: 'SOA', recursionDesired: true } as const
-  const message = await getAnswer(server, question, check)
+  const message = await queryDns(server, question, check)
   return message !== undefined && message.answers.length > 0 && (message.ra || !message.aa)
 }
 
@@ -212,7 +212,7 @@ async function followCnames(visited: readonly string[], check: DnsCheck): Promis
   const servers = known.flatMap((addresses) => addresses ?? []).slice(0, 4)
   const isGood = (one: DnsMessage) =>
     ['NOERROR', 'NXDOMAIN', 'YXDOMAIN'].includes(one.rcode) && isFromZone(one, location.zone)
-  const answers = servers.map((server) => getAnswer(server, { name: target, type: 'TXT' }, check, SERVER_MS))
+  const answers = servers.map((server) => queryDns(server, { name: target, type: 'TXT' }, check, SERVER_MS))
   const message = await awaitPreferred(answers, isGood)
   // Without a response, the chain is known to lead to no value only if no name server has an address.
   if (message === undefined) return nothing(known.every((addresses) => addresses?.length === 0))

@@ -8,7 +8,7 @@ import {
   type AnswerView,
   type FindingView,
   type ReportView,
-  renderDifference,
+  renderValueDifference,
   TONE_SYMBOLS,
   type Tone,
   toReportView,
@@ -86,7 +86,7 @@ function renderFinding(finding: FindingView, layout: TerminalLayout): string {
   return (
     // Color the symbol only, because a complete paragraph in color is hard to read.
     paragraph(`${message} [${finding.code}]`, `${TONE_SYMBOLS[finding.tone]} `, layout, undefined, paint) +
-    renderDifference(finding.evidence, layout.width - 2, palette)
+    renderValueDifference(finding.evidence, layout.width - 2, palette)
       .map((line) => `  ${line}\n`)
       .join('') +
     paragraph(toPlainText(finding.fix), '  → ', layout)

@@ -1,5 +1,5 @@
 import { escapeCodePoint, sanitizeLine } from '../terminal/sanitize.ts'
-import { decodeTxtValues, decodeValue, type TxtValue } from './wire/txt-answer.ts'
+import { decodeTxtBytes, decodeTxtValues, type TxtValue } from './wire/txt-answer.ts'
 
 /** Faults of a TXT value, the most specific first: if several values are wrong, the first fault in this order is reported. */
 const FAULTS = [
@@ -83,7 +83,7 @@ export function findMainValueFault(
  * @param mayBeCut as in `findMainValueFault`
  */
 export function findValueFault(expected: string, value: TxtValue, mayBeCut = false): ValueFault | undefined {
-  const seen = decodeValue(value.bytes)
+  const seen = decodeTxtBytes(value.bytes)
   const wanted = stripQuotes(expected)
   if (seen === expected || wanted === '') return undefined
   if (stripInvisible(seen) === stripInvisible(expected)) return 'whitespace'
@@ -93,7 +93,7 @@ export function findValueFault(expected: string, value: TxtValue, mayBeCut = fal
   if (mayBeCut && !/\s/.test(seen.trim()) && startsOrEndsWith(inner, wanted)) return 'given_value_cut'
   // Character-strings of a record are joined without a separator, which hides where the expected value begins. So search the text
   // with spaces between the character-strings as well.
-  const apart = value.strings.map(decodeValue).join(' ')
+  const apart = value.strings.map(decodeTxtBytes).join(' ')
   if ([seen, apart, inner].some((text) => containsValue(text, wanted))) return 'extra_text'
   const { prefix, token } = splitAtEquals(wanted)
   if ([prefix, `${prefix}=`, token].includes(inner)) return 'prefix_or_token_only'
@@ -110,10 +110,10 @@ export function findValueFault(expected: string, value: TxtValue, mayBeCut = fal
  * quotation marks, backslashes, white space and invisible characters: joined text would hide where the expected value begins.
  */
 function formatValue(expected: string, { bytes, strings }: TxtValue): string {
-  const texts = strings.map(decodeValue)
+  const texts = strings.map(decodeTxtBytes)
   return texts.length > 1 && texts.some((text) => stripQuotes(text) === stripQuotes(expected))
     ? texts.map((text) => `"${text}"`).join(' ')
-    : decodeValue(bytes)
+    : decodeTxtBytes(bytes)
 }
 
 /**

@@ -110,7 +110,7 @@ function waitingTime(report: CheckReport): string | undefined {
  * Renders a finding's evidence in three lines: the expected value, the value found, and carets below the difference. Returns no
  * lines unless both are single values, and the line of the value found fits into `width` columns.
  */
-export function renderDifference(
+export function renderValueDifference(
   { expected, seen }: Evidence,
   width: number,
   { good, bad, faint }: Pick<Palette, 'good' | 'bad' | 'faint'> = PLAIN_PALETTE,

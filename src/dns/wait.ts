@@ -1,7 +1,7 @@
 import { backoffMs, createDeadline, type Deadline } from '../timeout.ts'
 import { checkDns, type DnsCheckRequest } from './check.ts'
 import type { CheckReport } from './report.ts'
-import { type DnsEffects, getAnswer } from './wire/ask.ts'
+import { type DnsEffects, queryDns } from './wire/ask.ts'
 import { decodeTxtValues, readTxtAnswer } from './wire/txt-answer.ts'
 
 /** Milliseconds between two checks without a change in DNS: doubled from `first` up to `max`, without random variation. */
@@ -24,20 +24,20 @@ export interface WaitStep {
  * follows at once.
  *
  * @param request `deadline` limits the wait, including the first check
- * @param runLimited runs a check once few enough checks of other domains are running; by default at once
- * @throws what `checkDns` throws, and what `runLimited` throws
+ * @param runWhenSlotIsFree runs a check once few enough checks of other domains are running; by default at once
+ * @throws what `checkDns` throws, and what `runWhenSlotIsFree` throws
  */
 export async function* waitForRecord(
   request: WaitRequest,
   effects: DnsEffects,
-  runLimited: <T>(work: () => Promise<T>) => Promise<T> = (work) => work(),
+  runWhenSlotIsFree: <T>(work: () => Promise<T>) => Promise<T> = (work) => work(),
 ): AsyncGenerator<WaitStep, CheckReport, void> {
   const { clock } = effects
   // Set while checks have the finding `cached`. `since`: time of the first such check (monotonic clock). `longestMs`: longest
   // wait that these checks have reported.
   let caches: { readonly since: number; readonly longestMs: number } | undefined
   for (let checks = 1; ; checks += 1) {
-    const report = await runLimited(() => {
+    const report = await runWhenSlotIsFree(() => {
       const isOverdue = caches !== undefined && clock.monotonic() - caches.since > caches.longestMs
       return checkDns({ ...request, isOverdue }, effects)
     })
@@ -76,7 +76,7 @@ async function hasChanged({ name, nameservers }: CheckReport, request: WaitReque
   const lacking = nameservers.find(({ outcome }) => ['absent', 'mismatch', 'nxdomain'].includes(outcome))
   if (lacking === undefined || lacking.address === null) return false
   const server = { address: lacking.address, port: request.authoritativePort }
-  const message = await getAnswer(server, { name, type: 'TXT' }, { deadline: request.deadline, effects })
+  const message = await queryDns(server, { name, type: 'TXT' }, { deadline: request.deadline, effects })
   const seen = message && decodeTxtValues(readTxtAnswer(message, name).values).toSorted()
   return seen !== undefined && JSON.stringify(seen) !== JSON.stringify(lacking.values.toSorted())
 }

@@ -245,9 +245,9 @@ export interface ServerFact {
 }
 
 /** A fact of a finding, as a JSON value. */
-export type Fact = string | number | null | ServerFact | readonly Fact[]
+export type FindingFact = string | number | null | ServerFact | readonly FindingFact[]
 /** Facts of a finding by name: its `evidence` in the JSON report, with which its templates are filled. */
-export type Evidence = Readonly<Record<string, Fact>>
+export type Evidence = Readonly<Record<string, FindingFact>>
 
 /** A fact within a message or fix, as text. It may come from DNS or the user, so each output format has to escape it. */
 export interface FormattedFact {
@@ -296,7 +296,7 @@ export function fillTemplate(template: string, facts: Evidence): RichText {
  * `place` (zone that holds a delegation; null for the registrar), `words` or `remedy` (key of `REASONS` or `REMEDIES`). Without a
  * kind, formats text, numbers, servers and lists; null is `unknown`.
  */
-function formatFact(fact: Fact, kind: string | undefined, facts: Evidence): RichText {
+function formatFact(fact: FindingFact, kind: string | undefined, facts: Evidence): RichText {
   if (kind === 'duration') return [formatDuration(Number(fact))]
   // For an unknown key, fill a placeholder that has no fact, so that `fillTemplate` throws.
   if (kind === 'words') return fillTemplate(REASONS[String(fact)] ?? `{${fact}}`, facts)
@@ -317,12 +317,13 @@ function formatFact(fact: Fact, kind: string | undefined, facts: Evidence): Rich
   return [...listed.slice(1), ...(all.length > most ? [` and ${all.length - most} more`] : [])]
 }
 
-const isList = (fact: ServerFact | readonly Fact[]): fact is readonly Fact[] => Array.isArray(fact)
-const isServer = (fact: Fact): fact is ServerFact =>
+const isList = (fact: ServerFact | readonly FindingFact[]): fact is readonly FindingFact[] =>
+  Array.isArray(fact)
+const isServer = (fact: FindingFact): fact is ServerFact =>
   fact !== null && typeof fact === 'object' && !isList(fact)
 
 /** Replaces the entries of a name server that is listed with several addresses by one entry, its host name. */
-function mergeAddresses(facts: readonly Fact[]): readonly Fact[] {
+function mergeAddresses(facts: readonly FindingFact[]): readonly FindingFact[] {
   const hosts = facts.flatMap((fact) => (isServer(fact) ? fact.host : []))
   const isRepeated = (host: string) => hosts.indexOf(host) !== hosts.lastIndexOf(host)
   return [...new Set(facts.map((fact) => (isServer(fact) && isRepeated(fact.host) ? fact.host : fact)))]

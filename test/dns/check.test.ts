@@ -1,6 +1,6 @@
 import type packet from 'dns-packet'
 import { describe, expect, test } from 'vitest'
-import type { Observations } from '../../src/dns/observations.ts'
+import type { DnsObservations } from '../../src/dns/observations.ts'
 import { AA, type Asked, type FakeReply, RA, RCODE, TC } from './fake-dns.ts'
 import { type FakeZone, fakeInternet, RESOLVER, txt } from './fake-internet.ts'
 import { ROUND_MS, timedCheck, timedObserve } from './timed-check.ts'
@@ -19,7 +19,7 @@ const zone = (records: FakeZone['records'] = RECORD, more: Partial<FakeZone> = {
   ...more,
 })
 const cname = (name: string, data: string): packet.Answer => ({ type: 'CNAME', name, ttl: 77, data })
-const textsOf = ({ servers }: Observations) =>
+const textsOf = ({ servers }: DnsObservations) =>
   servers.map(({ values }) => values.map(({ bytes }) => Buffer.from(bytes).toString()))
 
 /** Returns the recursive queries for this name and names below it. */

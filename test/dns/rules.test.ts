@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type {
-  CandidateName,
+  DnsObservations,
   FoundZone,
-  Observations,
+  NameWithTxt,
   ResolverObservation,
   ServerObservation,
   TxtAtOtherNames,
@@ -47,7 +47,7 @@ function resolver(outcome: TxtOutcome, more: Partial<ResolverObservation> = {}):
   }
 }
 
-const at = (name: string, kind: CandidateName['kind'], value = EXPECTED): TxtAtOtherNames => ({
+const at = (name: string, kind: NameWithTxt['kind'], value = EXPECTED): TxtAtOtherNames => ({
   candidates: [{ name, kind, values: [txt(value)] }],
   wildcard: null,
 })
@@ -67,7 +67,7 @@ const REGISTRY = { address: '192.0.2.9', port: 53 }
 const lost = (...replies: string[]) => ({ kind: 'lost', replies, path: [] }) as const
 const inZone = (hosts: string[]) => found('example.com', hosts)
 
-function observe(more: Partial<Observations> = {}): Observations {
+function observe(more: Partial<DnsObservations> = {}): DnsObservations {
   return {
     ...{ name: 'example.com', expected: EXPECTED, servers: [MATCH], alias: null, resolvers: [] },
     location: found('example.com'),
@@ -82,8 +82,8 @@ function observe(more: Partial<Observations> = {}): Observations {
     ...more,
   }
 }
-const check = (more: Partial<Observations> = {}) => createCheckReport(observe(more))
-const codes = (more: Partial<Observations>) => check(more).findings.map(({ code }) => code)
+const check = (more: Partial<DnsObservations> = {}) => createCheckReport(observe(more))
+const codes = (more: Partial<DnsObservations>) => check(more).findings.map(({ code }) => code)
 
 const alias = { targets: ['web.example.net'], isKnown: true }
 const aliased = server({ outcome: 'alias', alias: 'web.example.net', negativeTtl: null, ttl: 300 })
@@ -95,7 +95,7 @@ const rejectsNow = resolver('servfail', {
 })
 const rejects = resolver('servfail', { failsValidation: true, cached: { texts: ['old key'], ttl: 500 } })
 
-const ROWS: readonly (readonly [code: FindingCode, seen: Partial<Observations>])[] = [
+const ROWS: readonly (readonly [code: FindingCode, seen: Partial<DnsObservations>])[] = [
   [
     'domain_not_found',
     {
@@ -233,7 +233,7 @@ test('the fix for a missing record names the DNS provider if the name servers ar
   expect(findings).toMatchObject([{ code: 'missing', fix: expect.stringContaining(words) }])
 })
 
-test.each<[string, CandidateName['kind'], string, FindingCode[], string]>([
+test.each<[string, NameWithTxt['kind'], string, FindingCode[], string]>([
   ['www.example.com', 'wrong', EXPECTED, ['other_name'], `: "${EXPECTED}"`],
   ['www.example.com', 'wrong', `${EXPECTED} `, ['other_name', 'whitespace'], `: "${EXPECTED} "`],
   ['example.com.example.com', 'doubled', 'prefix=older', ['doubled_name', 'stale_token'], ': "prefix=older"'],
@@ -342,13 +342,13 @@ describe('what a resolver still caches', () => {
 
 describe('who has to act', () => {
   const path = ['com', 'example.com', 'sub.example.com'].map((zone) => ({ zone, hosts: new Map() }))
-  const sub = (more: Partial<Observations>) => ({
+  const sub = (more: Partial<DnsObservations>) => ({
     ...more,
     location: found('sub.example.com', ['ns1.example.com'], { path }),
   })
   const nowhere = { ...SILENT, ...second, address: null, outcome: 'unreachable' as const }
   const [old, young] = [server(), { ...MATCH, ...second }]
-  test.each<[FindingCode, Partial<Observations>, string]>([
+  test.each<[FindingCode, Partial<DnsObservations>, string]>([
     [
       'lame_nameserver',
       { servers: [REFUSED] },
@@ -418,7 +418,7 @@ describe('who has to act', () => {
   })
 })
 
-test.each<[Partial<Observations>, string]>([
+test.each<[Partial<DnsObservations>, string]>([
   [{ servers: [SILENT] }, 'no name server answers for example.com'],
   [
     { servers: [{ ...SILENT, outcome: 'not_checked' }] },
@@ -507,7 +507,7 @@ test.each<[string, readonly ResolverObservation[], string, readonly FindingCode[
 
 describe('a check without a value', () => {
   const PROOF = 'service-verify=0123456789'
-  test.each<[string, Partial<Observations>, FindingCode[]]>([
+  test.each<[string, Partial<DnsObservations>, FindingCode[]]>([
     ['is silent about a record', { servers: [with_(PROOF)] }, []],
     ['is silent about a policy in quotation marks', { servers: [with_('"v=spf1 -all"')] }, []],
     ['warns of stored quotation marks', { servers: [with_(`"${PROOF}"`)] }, ['quoted']],

@@ -120,14 +120,14 @@ export async function sendQuery(
   }
 }
 
-/** Default time limit of `getAnswer` in milliseconds. */
+/** Default time limit of `queryDns` in milliseconds. */
 const QUERY_MS = 2000
 
 /**
  * Returns one server's response to a question, with any rcode; undefined without a usable response within `limitMs` milliseconds
  * and before the deadline.
  */
-export async function getAnswer(
+export async function queryDns(
   server: DnsServer,
   question: DnsQuestion,
   { deadline, effects }: { readonly deadline: Deadline; readonly effects: DnsEffects },

@@ -8,7 +8,7 @@ const OPTIONS = { extractHostname: false, detectIp: false, validateHostname: fal
  * Whether names directly below `zone` are registered there: the root, a top-level domain, or a public suffix such as `co.uk`
  * (Public Suffix List, ICANN section). The list's private section isn't used: `uk.com` is a company's zone.
  */
-export function isRegistry(zone: string): boolean {
+export function isRegistryZone(zone: string): boolean {
   return countLabels(zone) <= 1 || findPublicSuffix(zone) === zone
 }
 

@@ -36,7 +36,7 @@ function byContent(values: readonly TxtValue[]): Map<string, TxtValue> {
 const WINDOWS_1252 = '€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ'
 
 /** Decodes bytes as UTF-8 or, if they aren't valid UTF-8, as Windows-1252, which accepts every byte. */
-export function decodeValue(bytes: Uint8Array): string {
+export function decodeTxtBytes(bytes: Uint8Array): string {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
   } catch {
@@ -46,7 +46,7 @@ export function decodeValue(bytes: Uint8Array): string {
 }
 
 export function decodeTxtValues(values: readonly TxtValue[]): string[] {
-  return values.map(({ bytes }) => decodeValue(bytes))
+  return values.map(({ bytes }) => decodeTxtBytes(bytes))
 }
 
 /** TXT set at a name, and the CNAME chain that leads to the set, from one response. */

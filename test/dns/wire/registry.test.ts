@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest'
-import { isRegistry, registrableDomainOf } from '../../../src/dns/wire/registry.ts'
+import { isRegistryZone, registrableDomainOf } from '../../../src/dns/wire/registry.ts'
 
 test.each(['.', 'com', 'test', 'co.uk', 'com.au', 'pvt.k12.ma.us', 'xn--55qx5d.cn'])(
-  'isRegistry returns true for the zone %s',
-  (zone) => expect(isRegistry(zone)).toBe(true),
+  'isRegistryZone returns true for the zone %s',
+  (zone) => expect(isRegistryZone(zone)).toBe(true),
 )
 
 // A domain below a registry, and domains of companies that look like registries or offer subdomains to anyone.
 test.each(['id.me', 'web.de', 'go.io', 'example.co.uk', 'uk.com', 'github.io'])(
-  'isRegistry returns false for the zone %s',
-  (zone) => expect(isRegistry(zone)).toBe(false),
+  'isRegistryZone returns false for the zone %s',
+  (zone) => expect(isRegistryZone(zone)).toBe(false),
 )
 
 test.each([
