@@ -128,7 +128,7 @@ function validationResult(check: () => unknown): true | string {
  * Tests the credential store before the sign-in. Without a keychain, and if the setting `store` isn't set, prompts the user to
  * accept a file instead, where prompts are allowed.
  *
- * @throws CliError the error of `prepareLocalSignIn`, also if the user declines; of `prepareSharedSignIn`; exit 2 for an API key with
+ * @throws CliError the error of `prepareLocalSignIn`, also if the user declines; of `prepareEtcdSignIn`; exit 2 for an API key with
  *   the store `etcd`
  */
 async function prepareStore(io: Io, kind: Session['kind']): Promise<PreparedSignIn> {
@@ -136,8 +136,8 @@ async function prepareStore(io: Io, kind: Session['kind']): Promise<PreparedSign
   const store = getSetting('store', settings)
   if (store === 'etcd') {
     if (kind === 'api_key') throw usageError("an API key isn't kept in etcd", 'add --store file')
-    const { prepareSharedSignIn } = await import('../session/shared/sign-in.ts')
-    return prepareSharedSignIn(io)
+    const { prepareEtcdSignIn } = await import('../session/shared/sign-in.ts')
+    return prepareEtcdSignIn(io)
   }
   try {
     return await prepareLocalSignIn(io, store, kind)

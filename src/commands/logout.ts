@@ -18,9 +18,9 @@ export const command = defineCommand({
   output: { columns: COLUMNS },
   errors: ['session'],
   async run({ options }, io) {
-    const { listProfilesWithSecrets, requireKnownProfile } = await import('../session/profiles.ts')
+    const { listProfilesThatMayHoldSecrets, requireKnownProfile } = await import('../session/profiles.ts')
     const { value: current, source } = io.settings.profile
-    const profiles = options.all ? listProfilesWithSecrets(io) : [current]
+    const profiles = options.all ? listProfilesThatMayHoldSecrets(io) : [current]
     const forgotten: SignOutResult[] = []
     for (const profile of profiles) forgotten.push(await forgetProfile(io, profile))
     // Reject an unknown profile only after removing its secret: a keychain item may remain although the profile's files are gone.
@@ -52,13 +52,13 @@ const hadNoSession = ({ wasSignedIn, problem }: SignOutResult): boolean =>
 async function forgetProfile(io: Io, profile: string): Promise<SignOutResult> {
   const { usesSharedStore } = await import('../settings/settings.ts')
   if (profile === io.settings.profile.value && usesSharedStore(io.settings)) {
-    const { endSharedSession } = await import('../session/shared/sign-in.ts')
-    return endSharedSession(io, profile)
+    const { endEtcdSession } = await import('../session/shared/sign-in.ts')
+    return endEtcdSession(io, profile)
   }
   const { profileFiles } = await import('../session/session-file.ts')
-  const { removeLocalFiles } = await import('../session/shared/local.ts')
+  const { removeLocalCopies } = await import('../session/shared/local.ts')
   const { signOutLocally } = await import('../session/sign-in.ts')
-  removeLocalFiles(profileFiles(io, profile))
+  removeLocalCopies(profileFiles(io, profile))
   return signOutLocally(io, profile)
 }
 

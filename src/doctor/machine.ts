@@ -2,7 +2,7 @@ import { existsSync, lstatSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { testKeychain } from '../credentials/keychain.ts'
 import { CliError } from '../errors.ts'
-import { describeCredential } from '../session/describe.ts'
+import { readCredentialStatus } from '../session/describe.ts'
 import { findSession, profileFiles } from '../session/session-file.ts'
 import { getConfigPath } from '../settings/config.ts'
 import { getBaseUrl, getClientId, getSetting, usesSharedStore } from '../settings/settings.ts'
@@ -91,7 +91,7 @@ export async function examineFileLocking(io: Io): Promise<CheckResult> {
 
 /** Checks that there is a credential for requests, without sending it to the service, which may still refuse it. */
 export async function examineSession(io: Io): Promise<CheckResult> {
-  const { state, inForce, problem } = await describeCredential(io)
+  const { state, inForce, problem } = await readCredentialStatus(io)
   if (problem !== undefined) throw problem
   if (inForce === 'MAILCLAIM_API_KEY')
     return okResult('using MAILCLAIM_API_KEY; to try it: mailclaim auth status --online')

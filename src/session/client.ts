@@ -1,7 +1,7 @@
 import { createServiceClient, type ServiceClient } from '../service/client.ts'
 import type { Credential } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
-import { findCredentialWithoutRenewal, getCredential, renewCredential } from './credential.ts'
+import { findCredentialWithoutRenewal, getCredential, renewAccessToken } from './credential.ts'
 import { expiredAccessTokenError } from './messages.ts'
 
 /**
@@ -28,7 +28,7 @@ export function openClient(io: Io, { renews = true }: { readonly renews?: boolea
     async replaceRefused({ kind, value }) {
       if (kind === 'api_key' || !renews) return undefined
       const renewal =
-        renewals.get(value) ?? renewCredential(io, { outdated: value }).finally(() => renewals.delete(value))
+        renewals.get(value) ?? renewAccessToken(io, { outdated: value }).finally(() => renewals.delete(value))
       renewals.set(value, renewal)
       return renewal
     },

@@ -7,7 +7,7 @@ import { sessionOverError } from './messages.ts'
 import { requireSession } from './profiles.ts'
 import {
   checkSessionMatch,
-  findFreshToken,
+  findFreshAccessToken,
   profileFiles,
   type RenewOptions,
   type Session,
@@ -26,11 +26,11 @@ interface Outdated {
  *
  * @param minLifetime seconds, as in `RenewOptions`
  * @throws CliError `credential_refused`, exit 4, if `MAILCLAIM_API_KEY` can't be a key; as `renewLocalSession` and
- *   `renewSharedSession`
+ *   `renewEtcdSession`
  */
 export async function getCredential(io: Io, minLifetime = 0): Promise<Credential> {
   const found = await findCredentialWithoutRenewal(io, minLifetime)
-  return found.kind === 'outdated' ? renewCredential(io, { outdated: found.value, minLifetime }) : found
+  return found.kind === 'outdated' ? renewAccessToken(io, { outdated: found.value, minLifetime }) : found
 }
 
 /** Returns the same credential as `getCredential`, or `Outdated` instead of renewing. @throws CliError as `getCredential` */
@@ -44,11 +44,11 @@ export async function findCredentialWithoutRenewal(io: Io, minLifetime = 0): Pro
     // notices a sign-out or sign-in on another machine only at its next renewal.
     const found = credentialOf(io, readCachedSession(files), minLifetime)
     if (found.kind === 'outdated' || listOutcomeFiles(files).length === 0) return found
-    const { BEST_EFFORT_ETCD_TIMEOUT_MS, openSharedStore, syncSession } = await import('./shared/store.ts')
+    const { BEST_EFFORT_ETCD_MS, openEtcdStore, deliverOutcomesAndRead } = await import('./shared/store.ts')
     // An outcome file (`pending.…`) may hold the outcome of a renewal, which other machines wait for in etcd. Try to deliver
     // the outcome now; if that fails, the access token is still valid.
     try {
-      await syncSession(openSharedStore(io, BEST_EFFORT_ETCD_TIMEOUT_MS))
+      await deliverOutcomesAndRead(openEtcdStore(io, BEST_EFFORT_ETCD_MS))
     } catch {
       io.interrupts.signal.throwIfAborted()
     }
@@ -66,7 +66,7 @@ export async function findCredentialWithoutRenewal(io: Io, minLifetime = 0): Pro
 }
 
 function credentialOf(io: Io, session: Session | undefined, minLifetime: number): Credential | Outdated {
-  const access = findFreshToken(session, io, { minLifetime })
+  const access = findFreshAccessToken(session, io, { minLifetime })
   return access === undefined ? { kind: 'outdated', value: session?.access?.value } : asCredential(io, access)
 }
 
@@ -74,22 +74,22 @@ function credentialOf(io: Io, session: Session | undefined, minLifetime: number)
  * Requests an access token narrowed to a scope (RFC 6749 section 6). The session doesn't store the token, so later commands
  * keep the full scope.
  *
- * @throws CliError `usage`, exit 2, with an API key; as `renewLocalSession` and `renewSharedSession`
+ * @throws CliError `usage`, exit 2, with an API key; as `renewLocalSession` and `renewEtcdSession`
  */
 export async function requestNarrowedCredential(io: Io, scope: string): Promise<Credential> {
   if (readEnvironmentApiKey(io) !== undefined)
     throw usageError("an API key can't be narrowed", 'unset MAILCLAIM_API_KEY to use the session')
-  return renewCredential(io, { scope })
+  return renewAccessToken(io, { scope })
 }
 
 /**
  * Renews the access token of the current profile, on this machine or in etcd.
  *
- * @throws CliError as `renewLocalSession` and `renewSharedSession`
+ * @throws CliError as `renewLocalSession` and `renewEtcdSession`
  */
-export async function renewCredential(io: Io, options: RenewOptions): Promise<Credential & AccessToken> {
+export async function renewAccessToken(io: Io, options: RenewOptions): Promise<Credential & AccessToken> {
   const renew = usesSharedStore(io.settings)
-    ? (await import('./shared/renew.ts')).renewSharedSession
+    ? (await import('./shared/renew.ts')).renewEtcdSession
     : (await import('./renew.ts')).renewLocalSession
   return asCredential(io, await renew(io, options))
 }

@@ -35,7 +35,7 @@ const STATES: Partial<Record<ErrorCode, CredentialTrouble>> = {
 export type CredentialState = 'active' | 'needs_refresh' | 'refreshing' | CredentialTrouble
 
 /** The credential that commands would use, without its secret. */
-export interface CredentialDescription {
+export interface CredentialStatus {
   readonly state: CredentialState
   /** Source of the credential; null if none could be read. */
   readonly inForce: 'MAILCLAIM_API_KEY' | 'stored API key' | 'session' | null
@@ -49,11 +49,11 @@ export interface CredentialDescription {
  *
  * @throws CliError exit 2 or 3 if a setting is missing or unusable, or the profile is unknown
  */
-export async function describeCredential(
+export async function readCredentialStatus(
   io: Io,
   files: ProfileFiles = profileFiles(io, io.settings.profile.value),
-): Promise<CredentialDescription> {
-  let known: Pick<CredentialDescription, 'inForce' | 'session'> = { inForce: null }
+): Promise<CredentialStatus> {
+  let known: Pick<CredentialStatus, 'inForce' | 'session'> = { inForce: null }
   try {
     if (io.environment.apiKey !== undefined) {
       known = { inForce: 'MAILCLAIM_API_KEY' }
@@ -61,8 +61,8 @@ export async function describeCredential(
       return { ...known, state: 'active' }
     }
     if (usesSharedStore(io.settings)) {
-      const { readSharedSession } = await import('./shared/sign-in.ts')
-      return { inForce: 'session', ...(await readSharedSession(io)) }
+      const { readEtcdSessionStatus } = await import('./shared/sign-in.ts')
+      return { inForce: 'session', ...(await readEtcdSessionStatus(io)) }
     }
     const { session } = requireSession(io, files)
     known = { inForce: session.kind === 'api_key' ? 'stored API key' : 'session', session }

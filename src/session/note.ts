@@ -9,7 +9,7 @@ import { decodeSession, findSession, NOTE_BYTES, type ProfileFiles, type Session
  * Returns the name of a refresh token's note file (`next.…`). The file is created before the token is sent, and reserves the
  * disk space for the next session. For a login, `generation` is 0.
  */
-export function tokenNoteName({ id, generation }: Pick<Session, 'id' | 'generation'>): string {
+export function noteFileName({ id, generation }: Pick<Session, 'id' | 'generation'>): string {
   return `next.${id}.${generation}`
 }
 
@@ -20,7 +20,7 @@ export function tokenNoteName({ id, generation }: Pick<Session, 'id' | 'generati
  *   sent only after that many are written and flushed; `absent` if there is no such file; otherwise, also if the file can't be
  *   read, `incomplete`: the refresh token may have been sent
  */
-export function readTokenNote(
+export function readNoteFile(
   { disk, directory }: ProfileFiles,
   name: string,
 ): Session | 'absent' | 'unsent' | 'incomplete' {
@@ -37,7 +37,7 @@ export function readTokenNote(
  * Whether the content of a note file (`next.…`) is a complete session, which may replace `session.json`. A session without
  * refresh token is complete only if it has ended: otherwise its token may be in no store.
  */
-export function isCompleteSession(next: ReturnType<typeof readTokenNote> | undefined): next is Session {
+export function isCompleteSession(next: ReturnType<typeof readNoteFile> | undefined): next is Session {
   return typeof next === 'object' && (next.refreshToken !== undefined || next.ended !== undefined)
 }
 
@@ -46,7 +46,7 @@ export function isCompleteSession(next: ReturnType<typeof readTokenNote> | undef
  *
  * @throws CliError `cannot_write`, exit 1, if the directory can't be read
  */
-export function readNoteNames({ disk, directory }: ProfileFiles): string[] {
+export function listNoteNames({ disk, directory }: ProfileFiles): string[] {
   return disk.names(directory).filter((name) => name.startsWith('next.'))
 }
 
@@ -58,7 +58,7 @@ export function readNoteNames({ disk, directory }: ProfileFiles): string[] {
  * @throws CliError `session_busy`, exit 7, if the file exists or, with `retry`, is gone; `cannot_write`, exit 1, after removing
  *   the file if this call created it
  */
-export function reserveFile(
+export function preallocateFile(
   { disk, directory, profile }: ProfileFiles,
   name: string,
   mode: 'new' | 'retry' = 'new',
@@ -114,7 +114,7 @@ export function reserveFile(
 }
 
 /** An open note file (`next.…`) or outcome file (`pending.…`), with disk space for the text to come. */
-export type ReservedFile = ReturnType<typeof reserveFile>
+export type AllocatedFile = ReturnType<typeof preallocateFile>
 
 /**
  * Returns the error for a session that another process changed during a renewal, before the refresh token was sent. The renewal
@@ -132,7 +132,7 @@ export function sessionChangedError(profile: string): CliError {
  * @throws CliError `refresh_token_lost`, exit 4, if the note file is gone; `cannot_write`, exit 1, if the rename failed: the
  *   note file stays
  */
-export function replaceSession(files: ProfileFiles, path: string, { id, generation }: Session): void {
+export function promoteNoteFile(files: ProfileFiles, path: string, { id, generation }: Session): void {
   const { disk, directory, profile } = files
   try {
     disk.rename(path, files.session)
@@ -148,7 +148,7 @@ export function replaceSession(files: ProfileFiles, path: string, { id, generati
   // `session.json` without its note file, and its used token would be sent again.
   catchError(() => {
     disk.syncDirectory(directory)
-    for (const name of readNoteNames(files)) {
+    for (const name of listNoteNames(files)) {
       const [, ofId, ofGeneration] = name.split('.')
       if (ofId === id && Number(ofGeneration) < generation)
         catchError(() => disk.remove(join(directory, name)))
@@ -160,7 +160,7 @@ export function replaceSession(files: ProfileFiles, path: string, { id, generati
  * Stores the next session, which an earlier process left in its note file (`next.…`). Flushes the file before renaming it,
  * because its text may be in the page cache only: a power loss could leave an empty `session.json`.
  *
- * @throws CliError `cannot_write`, exit 1, if the file can't be opened or flushed; as `replaceSession`
+ * @throws CliError `cannot_write`, exit 1, if the file can't be opened or flushed; as `promoteNoteFile`
  */
 export function storeSessionFromNote(files: ProfileFiles, name: string, session: Session): void {
   const { disk, directory } = files
@@ -175,5 +175,5 @@ export function storeSessionFromNote(files: ProfileFiles, name: string, session:
   } catch (error) {
     throw cannotWriteError(path, error)
   }
-  replaceSession(files, path, session)
+  promoteNoteFile(files, path, session)
 }

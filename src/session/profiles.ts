@@ -12,7 +12,7 @@ import { type ProfileFiles, profilesDirectory, readSession } from './session-fil
  * Lists the profiles that have any file except the lock, such as a session or a note file (`next.…`), since each may hold a
  * secret.
  */
-export function listProfilesWithSecrets(context: Pick<Context, 'directories'>): string[] {
+export function listProfilesThatMayHoldSecrets(context: Pick<Context, 'directories'>): string[] {
   return profilesWith(context, (name) => name !== 'lock').sort()
 }
 

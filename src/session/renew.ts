@@ -15,21 +15,21 @@ import type { Io } from '../terminal/io.ts'
 import { backoffMs, REQUEST_BACKOFF } from '../timeout.ts'
 import { refreshInterruptedError, sessionOverError, signInHint } from './messages.ts'
 import {
+  type AllocatedFile,
   isCompleteSession,
-  type ReservedFile,
-  readTokenNote,
-  replaceSession,
-  reserveFile,
+  noteFileName,
+  preallocateFile,
+  promoteNoteFile,
+  readNoteFile,
   sessionChangedError,
   storeSessionFromNote,
-  tokenNoteName,
 } from './note.ts'
 import { requireSession } from './profiles.ts'
 import { findNewestSecret, readKeychainItem, storeSession } from './secret.ts'
 import {
   checkSessionMatch,
   encodeSession,
-  findFreshToken,
+  findFreshAccessToken,
   findSession,
   type ProfileFiles,
   profileFiles,
@@ -94,7 +94,7 @@ export async function renewLocalSession(
   // Check for a session before locking: a profile that was never signed in has no directory, so creating the lock file would
   // fail and hide that nobody is signed in.
   requireSession(io, files)
-  const meanwhile = () => findFreshToken(findSession(files), io, options)
+  const meanwhile = () => findFreshAccessToken(findSession(files), io, options)
   return withLock(files.lock, io, { ...getSessionLockOptions(io, files), meanwhile }, () =>
     repeatPassesUntilRenewed(io, options, (pass) => runLocalPass(pass, files)),
   )
@@ -115,7 +115,7 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
     throw usageError(`profile ${profile} holds an API key, which is never renewed`)
   checkSessionMatch(session, io)
   if (session.ended !== undefined) throw sessionOverError(session.profile, session.ended.why)
-  const adopted = findFreshToken(session, io, options)
+  const adopted = findFreshAccessToken(session, io, options)
   if (adopted !== undefined) return { kind: 'done', token: adopted }
   const reading = await readKeychainItem(io, files, session)
   const { item, failure } = reading
@@ -127,10 +127,10 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
   // sent, or a renewal was cut off before sending it: only `--retry-interrupted` sends the token.
   const { value, generation, interruption } = findNewestSecret(files, session, reading)
   if (interruption !== undefined && !options.retryInterrupted) throw interruption
-  const name = tokenNoteName({ id, generation })
+  const name = noteFileName({ id, generation })
   // A note file (`next.…`) shorter than its reserved space proves that its token wasn't sent, so `--retry-interrupted` replaces
   // the file. No other renewal does: if the lock file was deleted, another process may be about to send the token.
-  const isUnsent = interruption !== undefined && readTokenNote(files, name) === 'unsent'
+  const isUnsent = interruption !== undefined && readNoteFile(files, name) === 'unsent'
   if (isUnsent) removeFileDurably(join(files.directory, name), files.disk)
   const mayBeSentBefore = interruption !== undefined && !isUnsent
   // Whether `session.json` still has the text read in step 2. Comparing generations wouldn't do, because those of two sign-ins
@@ -145,9 +145,9 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
 
   // Steps 4 and 5: connect, create the note file (`next.…`), check that `session.json` is unchanged, and send the refresh
   // token.
-  const sent = await reserveFileAndSendToken(pass, session, value, () => {
+  const sent = await preallocateFileAndSendRefreshToken(pass, session, value, () => {
     pass.commit()
-    const made = reserveFile(files, name, mayBeSentBefore ? 'retry' : 'new')
+    const made = preallocateFile(files, name, mayBeSentBefore ? 'retry' : 'new')
     if (isUnchanged()) return made
     discardNote(files, made)
     throw sessionChangedError(profile)
@@ -173,7 +173,7 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
         // Discard the response, since a sign-in has replaced the session or a sign-out has removed it: storing the
         // tokens would undo that.
         note.discard()
-        throw sessionReplacedError(profile)
+        throw sessionReplacedOrRemovedError(profile)
       }
       if (current.generation > generation) return { kind: 'changed' }
     }
@@ -182,7 +182,7 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
       // the token again.
       catchError(() => {
         note.fill(encodeSession(next))
-        replaceSession(files, note.path, next)
+        promoteNoteFile(files, note.path, next)
       })
       throw sessionOverError(profile, sent.description)
     }
@@ -194,18 +194,18 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
       const hint = `move it back if it was moved; else ${signInHint(profile)}`
       throw new CliError('store_unavailable', message, { hint })
     }
-    const store = (space: ReservedFile) => storeSession(io, files, space, next, sent.refreshToken, failure)
+    const store = (space: AllocatedFile) => storeSession(io, files, space, next, sent.refreshToken, failure)
     try {
       await store(note).catch(async (error: CliError) => {
-        if (readTokenNote(files, name) !== 'absent' || !isUnchanged()) throw error
+        if (readNoteFile(files, name) !== 'absent' || !isUnchanged()) throw error
         // Another program, such as a cleanup job, deleted the note file (`next.…`), and `session.json` is unchanged: store the
         // new token through a second note file.
-        const again = reserveFile(files, name)
+        const again = preallocateFile(files, name)
         await store(again).finally(again.close)
       })
     } catch (error) {
       if (!(error instanceof CliError)) throw error
-      const left = readTokenNote(files, name)
+      const left = readNoteFile(files, name)
       const isOnDisk = isCompleteSession(left) || (error.code === 'cannot_write' && left !== 'absent')
       if (!isOnDisk && (options.always || sent.access === undefined)) throw error
       // Only warn: if `isOnDisk`, the next renewal stores the session from the note file (`next.…`); otherwise the refresh
@@ -246,15 +246,15 @@ async function recoverNext(
   { id, generation }: Pick<Session, 'id' | 'generation'>,
   tokenIn?: 'keychain',
 ): Promise<RenewalPassResult | undefined> {
-  const name = tokenNoteName({ id, generation: generation - 1 })
-  const next = readTokenNote(files, name)
+  const name = noteFileName({ id, generation: generation - 1 })
+  const next = readNoteFile(files, name)
   if (typeof next === 'string' || next.id !== id || next.generation !== generation) return undefined
   if (tokenIn === undefined && !isCompleteSession(next)) return undefined
   try {
     storeSessionFromNote(files, name, next)
     return { kind: 'changed' }
   } catch (error) {
-    const token = findFreshToken(next, io, options)
+    const token = findFreshAccessToken(next, io, options)
     if (token === undefined || !(error instanceof CliError)) throw error
     await io.warn(error.message)
     return { kind: 'done', token }
@@ -267,7 +267,7 @@ async function recoverNext(
  * @param failure error of the request; undefined if `session.json` had changed, so that nothing was sent
  * @throws CliError `cannot_write`, exit 1, if the file can't be removed
  */
-function discardNote({ profile }: ProfileFiles, note: ReservedFile, failure?: CliError): void {
+function discardNote({ profile }: ProfileFiles, note: AllocatedFile, failure?: CliError): void {
   const cause = note.discard()
   if (cause === undefined) return
   const what = failure === undefined ? 'nothing was sent' : `the token is unused (${failure.message})`
@@ -331,11 +331,11 @@ export async function repeatPassesUntilRenewed(
   }
 }
 
-type Success = Extract<RefreshOutcome, { kind: 'success' }>
-type Unused = Extract<RefreshOutcome, { kind: 'unused' }>
+type NewTokens = Extract<RefreshOutcome, { kind: 'success' }>
+type UnusedToken = Extract<RefreshOutcome, { kind: 'unused' }>
 
 /** Outcome of a refresh request that changes the session: new tokens, or the end of the session. */
-type Settled = Success | Extract<RefreshOutcome, { kind: 'over' }>
+type Settled = NewTokens | Extract<RefreshOutcome, { kind: 'over' }>
 
 /**
  * Performs steps 4 and 5 of docs/token-safety.md or, with etcd, of docs/fleet.md: connects to the service, reserves a file for
@@ -346,13 +346,13 @@ type Settled = Success | Extract<RefreshOutcome, { kind: 'over' }>
  * @returns the outcome, also for a failure of the network or the service, with the reserved file: undefined if `reserve` wasn't
  *   called or threw
  */
-export async function reserveFileAndSendToken(
+export async function preallocateFileAndSendRefreshToken(
   { io, options }: RenewalPass,
   session: Session,
   refreshToken: string,
-  reserve: () => ReservedFile,
-): Promise<RefreshOutcome & { readonly reserved: ReservedFile | undefined }> {
-  const made: ReservedFile[] = []
+  reserve: () => AllocatedFile,
+): Promise<RefreshOutcome & { readonly reserved: AllocatedFile | undefined }> {
+  const made: AllocatedFile[] = []
   const request = sendRefreshToken(io, {
     base: parseBaseUrl(session.service ?? '', 'the service of the session'),
     clientId: session.client ?? '',
@@ -373,7 +373,7 @@ export async function reserveFileAndSendToken(
  *
  * @throws CliError the reason, if another pass can't help
  */
-export function finishPassWithUnusedToken({ error, isTransient }: Unused): RenewalPassResult {
+export function finishPassWithUnusedToken({ error, isTransient }: UnusedToken): RenewalPassResult {
   if (error.code === 'session_busy') return { kind: 'changed' }
   if (!isTransient) throw error
   return { kind: 'retry', error }
@@ -397,14 +397,14 @@ export function buildNextSession(session: Session, outcome: Settled, { io, optio
  *
  * @throws CliError `unexpected_answer`, exit 7, if the response has no usable access token
  */
-export function createDoneResult({ access, defect }: Success, { profile }: Session): RenewalPassResult {
+export function createDoneResult({ access, defect }: NewTokens, { profile }: Session): RenewalPassResult {
   if (access !== undefined) return { kind: 'done', token: access }
   const message = `the session of profile ${profile} was renewed, but the answer has no usable access token`
   throw new CliError('unexpected_answer', `${message}: ${defect}`, { hint: 'run the command again' })
 }
 
 /** Returns the error for a session that was replaced by a sign-in, or removed by a sign-out, during its renewal. */
-export function sessionReplacedError(profile: string): CliError {
+export function sessionReplacedOrRemovedError(profile: string): CliError {
   const message = `profile ${profile} was signed in again, or out, while this command renewed its session`
   const hint = `to see the session: ${addProfileFlag('mailclaim auth status', profile)}`
   return new CliError('session_elsewhere', message, { hint })

@@ -6,7 +6,7 @@ import { CliError } from '../errors.ts'
 import { cannotWriteError, catchError, reasonOf } from '../storage/file-errors.ts'
 import type { Io } from '../terminal/io.ts'
 import { refreshInterruptedError, signInHint, tokenLostError, unsentRefreshTokenError } from './messages.ts'
-import { isCompleteSession, type ReservedFile, readTokenNote, replaceSession, tokenNoteName } from './note.ts'
+import { type AllocatedFile, isCompleteSession, noteFileName, promoteNoteFile, readNoteFile } from './note.ts'
 import { encodeSession, type ProfileFiles, type Session } from './session-file.ts'
 
 /** Content of a keychain item: the refresh token or API key of a profile, with the sign-in and generation it belongs to. */
@@ -70,7 +70,7 @@ export async function readKeychainItem(io: Io, files: ProfileFiles, { store }: S
 export function findNewestSecret(files: ProfileFiles, session: Session, { item, failure }: ItemReply) {
   const { profile } = files
   const token = newerToken(session, item)
-  const next = token && readTokenNote(files, tokenNoteName(token))
+  const next = token && readNoteFile(files, noteFileName(token))
   const hasNote = next !== 'absent' && !isCompleteSession(next)
   if (session.store === 'keychain' && item === undefined && hasNote) throw failure ?? noItemError(profile)
   let interruption: CliError | undefined
@@ -138,13 +138,13 @@ export async function deleteKeychainItem(io: Io, files: ProfileFiles, isExpected
  * warning.
  *
  * @param refusal error of reading the keychain earlier in this renewal: then the keychain isn't called again
- * @throws CliError as `replaceSession`; `refresh_token_lost`, exit 4, if the secret can't be written to the note file;
+ * @throws CliError as `promoteNoteFile`; `refresh_token_lost`, exit 4, if the secret can't be written to the note file;
  *   `cannot_write`, exit 1, if a login with the keychain can't write its note file
  */
 export async function storeSession(
   io: Io,
   files: ProfileFiles,
-  reservation: ReservedFile,
+  reservation: AllocatedFile,
   session: Session,
   secret: string,
   refusal?: CliError,
@@ -158,7 +158,7 @@ export async function storeSession(
     try {
       if (refusal !== undefined) throw refusal
       await io.waiting(WAITING, writeItem(io, files, session, secret))
-      if (failure === undefined) return replaceSession(files, path, session)
+      if (failure === undefined) return promoteNoteFile(files, path, session)
       // Only warn: the keychain holds the new token, and the next renewal takes it from there although `session.json` is
       // a generation behind.
       return await io.warn(`the session of profile ${profile} is in the keychain only: ${reasonOf(failure)}`)
@@ -170,7 +170,7 @@ export async function storeSession(
   const whole = { ...session, refreshToken: secret }
   const failure = catchError(() => reservation.fill(encodeSession(whole)))
   if (failure !== undefined) throw tokenLostError(profile, reasonOf(failure), failure)
-  replaceSession(files, path, whole)
+  promoteNoteFile(files, path, whole)
 }
 
 /** Returns the error for a keychain without the item: the item is missing, or the keychain is locked and doesn't say so. */

@@ -148,7 +148,7 @@ export interface RenewOptions {
  *
  * @throws CliError `session_elsewhere`, exit 4, if such a token belongs to another service or client than the settings name
  */
-export function findFreshToken(
+export function findFreshAccessToken(
   session: Session | undefined,
   io: Pick<Io, 'clock' | 'settings'>,
   { always, outdated, scope, minLifetime }: RenewOptions,

@@ -7,7 +7,7 @@ import { removeFileDurably } from '../storage/atomic-file.ts'
 import { cannotWriteError, catchError } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
-import { type ReservedFile, readNoteNames, reserveFile, tokenNoteName } from './note.ts'
+import { type AllocatedFile, listNoteNames, noteFileName, preallocateFile } from './note.ts'
 import { getSessionLockOptions } from './renew.ts'
 import { deleteKeychainItem, storeSession } from './secret.ts'
 import { findSession, type ProfileFiles, profileFiles, type Session } from './session-file.ts'
@@ -43,11 +43,11 @@ export async function prepareLocalSignIn(
 ) {
   const id = Buffer.from(io.random.bytes(6)).toString('hex')
   const locking = { ...getSessionLockOptions(io, files), ...(kind === 'api_key' && WITHOUT_LOCKS) }
-  let reservation: ReservedFile | undefined
-  const requireReservation = (): ReservedFile => {
+  let reservation: AllocatedFile | undefined
+  const requireReservation = (): AllocatedFile => {
     if (reservation !== undefined && files.disk.read(reservation.path) !== undefined) return reservation
     discard()
-    reservation = reserveFile(files, tokenNoteName({ id, generation: 0 }))
+    reservation = preallocateFile(files, noteFileName({ id, generation: 0 }))
     return reservation
   }
   const discard = () => {
@@ -113,7 +113,7 @@ function removeNotes(files: ProfileFiles, skip?: string): void {
   } catch (error) {
     throw cannotWriteError(directory, error)
   }
-  for (const name of readNoteNames(files)) if (name !== skip) removeFileDurably(join(directory, name), disk)
+  for (const name of listNoteNames(files)) if (name !== skip) removeFileDurably(join(directory, name), disk)
 }
 
 export interface SignOutResult {

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { type Clock, type HttpRequest, type HttpResponse, HttpTransportError } from '../../src/context.ts'
-import { renewCredential } from '../../src/session/credential.ts'
+import { renewAccessToken } from '../../src/session/credential.ts'
 import type { RenewOptions } from '../../src/session/session-file.ts'
-import { prepareSharedSignIn } from '../../src/session/shared/sign-in.ts'
+import { prepareEtcdSignIn } from '../../src/session/shared/sign-in.ts'
 import { createIo, type Io } from '../../src/terminal/io.ts'
 import { createFakeClock, createFakeContext, fakeSettings, jsonResponse } from '../fake-context.ts'
 import { createMemoryEtcd } from './memory-etcd.ts'
@@ -118,7 +118,7 @@ export function createFleet(clock: Clock & { advance?(ms: number): void } = crea
       }
     },
     async signIn(io: Io) {
-      const prepared = await prepareSharedSignIn(io)
+      const prepared = await prepareEtcdSignIn(io)
       const access = { value: 'access-0', scope: null, expiresAt: 0, lifetimeSeconds: 900 }
       return prepared.complete({
         kind: 'session',
@@ -130,6 +130,6 @@ export function createFleet(clock: Clock & { advance?(ms: number): void } = crea
         access,
       })
     },
-    renew: (io: Io, options: Partial<RenewOptions> = {}) => renewCredential(io, { always: true, ...options }),
+    renew: (io: Io, options: RenewOptions = {}) => renewAccessToken(io, { always: true, ...options }),
   }
 }

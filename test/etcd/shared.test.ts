@@ -6,8 +6,8 @@ import { type Clock, HttpTransportError } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
 import { findCredentialWithoutRenewal } from '../../src/session/credential.ts'
 import type { RenewOptions } from '../../src/session/session-file.ts'
-import { endSharedSession, readSharedSession } from '../../src/session/shared/sign-in.ts'
-import { openSharedStore } from '../../src/session/shared/store.ts'
+import { endEtcdSession, readEtcdSessionStatus } from '../../src/session/shared/sign-in.ts'
+import { openEtcdStore } from '../../src/session/shared/store.ts'
 import type { Io } from '../../src/terminal/io.ts'
 import type { FakeClock } from '../fake-context.ts'
 import { createFleet, type ServiceFate } from './fleet.ts'
@@ -56,32 +56,32 @@ describe('a session that machines share', () => {
     await renew(a)
     etcd.fate = () => 'lost'
     expect(await findCredentialWithoutRenewal(a)).toMatchObject({ kind: 'access_token' })
-    expect((await readSharedSession(a)).state).toBe('active')
+    expect((await readEtcdSessionStatus(a)).state).toBe('active')
     expect(a.stderr.text).toMatch(
       /^warning: etcd doesn't answer.*; this machine's access token is still good\n$/,
     )
     expect(await failureOf(renew(b))).toMatchObject({ code: 'unreachable', exit: 7 })
-    expect(await failureOf(readSharedSession(b))).toMatchObject({ code: 'unreachable', exit: 7 })
+    expect(await failureOf(readEtcdSessionStatus(b))).toMatchObject({ code: 'unreachable', exit: 7 })
     expect(service.refreshes).toBe(1)
   })
 
-  test('`readSharedSession` reads the session from the second member of etcd if the first does not answer', async () => {
+  test('`readEtcdSessionStatus` reads the session from the second member of etcd if the first does not answer', async () => {
     const { a, b, clock, etcd, renew } = await pair()
     await renew(a)
-    await endSharedSession(b, 'default')
+    await endEtcdSession(b, 'default')
     const { handle } = etcd
     etcd.handle = async (request) => {
       if (request.url.hostname !== 'a.test') return handle(request)
       clock.advance(request.timeoutMs)
       throw new HttpTransportError('timeout', 'maybe', 'no complete response')
     }
-    expect(await failureOf(readSharedSession(a))).toMatchObject({ code: 'session_over' })
+    expect(await failureOf(readEtcdSessionStatus(a))).toMatchObject({ code: 'session_over' })
   })
 
   test('a narrowed access token is not stored in etcd, but the new refresh token is', async () => {
     const { a, service, renew } = await pair()
     const { value } = await renew(a, { scope: 'emails:send' })
-    const found = await openSharedStore(a).read()
+    const found = await openEtcdStore(a).read()
     expect(found?.session.access).toBeUndefined()
     expect(value).toBe('access-2')
     expect(service.isCurrent(found?.session.refreshToken)).toBe(true)
@@ -89,7 +89,7 @@ describe('a session that machines share', () => {
 
   test('after etcd has invalidated its authentication token, a client authenticates again and repeats the request', async () => {
     const { a, etcd, renew } = await pair()
-    const store = openSharedStore(a)
+    const store = openEtcdStore(a)
     await store.read()
     etcd.forgetTokens()
     expect((await store.read())?.marker).toBeNull()
@@ -123,7 +123,7 @@ describe('a session that machines share', () => {
       etcd.fate = fates(...before, ...all)
       await renew(a)
       etcd.fate = () => 'pass'
-      expect(await openSharedStore(a).read()).toMatchObject({ marker: null, session: { generation: 2 } })
+      expect(await openEtcdStore(a).read()).toMatchObject({ marker: null, session: { generation: 2 } })
       expect([service.refreshes, service.reuse, outcomeFilesOf(a)]).toEqual([1, 0, []])
     }
   })
@@ -136,7 +136,7 @@ describe('a session that machines share', () => {
     expect(failure.message).toContain('nothing was sent')
     etcd.arrive()
     etcd.fate = () => 'pass'
-    expect((await readSharedSession(b)).state).toBe('refreshing')
+    expect((await readEtcdSessionStatus(b)).state).toBe('refreshing')
     await renew(a)
     expect([service.refreshes, service.reuse, outcomeFilesOf(a)]).toEqual([1, 0, []])
   })
@@ -158,7 +158,7 @@ describe('a session that machines share', () => {
     service.fate = () => 'consumed'
     expect(await failureOf(renew(a))).toMatchObject({ code: 'refresh_interrupted', exit: 4 })
     const before = clock.monotonic()
-    for (const failure of [await failureOf(renew(b)), await failureOf(readSharedSession(b))])
+    for (const failure of [await failureOf(renew(b)), await failureOf(readEtcdSessionStatus(b))])
       expect(failure).toMatchObject({
         code: 'refresh_interrupted',
         exit: 4,
@@ -180,7 +180,7 @@ describe('a session that machines share', () => {
     expect(await failureOf(renew(b))).toMatchObject({ code: 'refresh_interrupted', hint })
     expect(clock.monotonic() - before).toBeGreaterThanOrEqual(60_000)
     expect(clock.monotonic() - before).toBeLessThan(65_000)
-    expect(await failureOf(readSharedSession(b))).toMatchObject({ hint })
+    expect(await failureOf(readEtcdSessionStatus(b))).toMatchObject({ hint })
     const hintOfTwin = hint.replace('build-a', 'another machine named build-a')
     const twin = await machine('build-a', undefined, undefined, 'another directory')
     expect(await failureOf(renew(twin))).toMatchObject({ hint: hintOfTwin })
@@ -238,7 +238,7 @@ describe('a session that machines share', () => {
     const before = clock.monotonic()
     expect(await findCredentialWithoutRenewal(a)).toMatchObject({ value: 'access-2' })
     expect(clock.monotonic() - before).toBeLessThanOrEqual(2000)
-    expect((await readSharedSession(a)).state).toBe('active')
+    expect((await readEtcdSessionStatus(a)).state).toBe('active')
     expect(a.stderr.text).toContain('this machine holds the new token')
     etcd.fate = () => 'pass'
     expect(await failureOf(renew(b))).toMatchObject({ code: 'refresh_interrupted' })
@@ -340,9 +340,9 @@ describe('a session that machines share', () => {
   test('a logout signs every machine out, and a login on one machine signs every machine in', async () => {
     const { a, b, signIn, renew, service } = await pair()
     await renew(a)
-    expect((await endSharedSession(b, 'default')).wasSignedIn).toBe(true)
+    expect((await endEtcdSession(b, 'default')).wasSignedIn).toBe(true)
     expect(await failureOf(renew(a))).toMatchObject({ code: 'session_over', exit: 4 })
-    expect((await endSharedSession(a, 'default')).wasSignedIn).toBe(false)
+    expect((await endEtcdSession(a, 'default')).wasSignedIn).toBe(false)
     await signIn(b)
     await renew(a)
     expect(service.reuse).toBe(0)
@@ -355,7 +355,7 @@ describe('a session that machines share', () => {
       await renew(a)
       etcd.fate = () => 'pass'
       if (end === 'login') await signIn(b)
-      else await endSharedSession(b, 'default')
+      else await endEtcdSession(b, 'default')
       await renew(a).catch((error: CliError) => expect(error.code).toBe('session_over'))
       expect([outcomeFilesOf(a), service.reuse]).toEqual([[], 0])
     }
@@ -388,9 +388,9 @@ describe('a session that machines share', () => {
     const storePasswordFile = join(a.directories.state, 'password')
     writeFileSync(storePasswordFile, 'secret\n', { mode: 0o640 })
     const io = { ...a, environment: { ...environment, storePasswordFile } }
-    expect(() => openSharedStore(io)).toThrow(`others may read the file ${storePasswordFile}`)
+    expect(() => openEtcdStore(io)).toThrow(`others may read the file ${storePasswordFile}`)
     chmodSync(storePasswordFile, 0o600)
-    expect(openSharedStore(io).access.user).toEqual({ name: 'mailclaim', password: 'secret' })
+    expect(openEtcdStore(io).access.user).toEqual({ name: 'mailclaim', password: 'secret' })
   })
 })
 
@@ -456,7 +456,7 @@ test('random faults of etcd, service and processes cause no token reuse, and wit
             ? fleet.renew(io)
             : does === 'login'
               ? fleet.signIn(io)
-              : endSharedSession(io, 'default')
+              : endEtcdSession(io, 'default')
         const ended = await Promise.race([work.catch((error: unknown) => error), killed])
         if (ended instanceof Error) expect(ended).toBeInstanceOf(CliError)
         if (arrives) etcd.arrive()

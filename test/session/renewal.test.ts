@@ -7,11 +7,11 @@ import { openClient } from '../../src/session/client.ts'
 import {
   findCredentialWithoutRenewal,
   getCredential,
-  renewCredential,
+  renewAccessToken,
   requestNarrowedCredential,
 } from '../../src/session/credential.ts'
-import { describeCredential } from '../../src/session/describe.ts'
-import { readNoteNames } from '../../src/session/note.ts'
+import { readCredentialStatus } from '../../src/session/describe.ts'
+import { listNoteNames } from '../../src/session/note.ts'
 import { renewLocalSession } from '../../src/session/renew.ts'
 import { type ProfileFiles, profileFiles } from '../../src/session/session-file.ts'
 import type { Disk } from '../../src/storage/atomic-file.ts'
@@ -78,7 +78,7 @@ async function endOf(work: () => Promise<unknown>): Promise<string> {
 }
 
 function removeNotes(files: ProfileFiles): void {
-  for (const name of readNoteNames(files)) rmSync(join(files.directory, name))
+  for (const name of listNoteNames(files)) rmSync(join(files.directory, name))
 }
 
 function signOut(files: ProfileFiles): void {
@@ -155,7 +155,7 @@ describe('a refresh', () => {
       message: 'the refresh token of profile default may have been sent: the connection was reset',
       hint: 'see docs/token-safety.md#after-an-interrupted-renewal, or sign in again: mailclaim login',
     })
-    expect(await describeCredential(world.io)).toMatchObject({ state: 'interrupted' })
+    expect(await readCredentialStatus(world.io)).toMatchObject({ state: 'interrupted' })
   })
 })
 
@@ -206,11 +206,11 @@ describe('a note file shorter than its reserved space', () => {
         hint: 'this is safe here: mailclaim auth refresh --retry-interrupted',
       }
       await expect(getCredential(world.io)).rejects.toMatchObject(failure)
-      expect(await describeCredential(world.io)).toMatchObject({ state: 'interrupted', problem: failure })
-      const retry = () => renewCredential(world.io, { always: true, retryInterrupted: true })
+      expect(await readCredentialStatus(world.io)).toMatchObject({ state: 'interrupted', problem: failure })
+      const retry = () => renewAccessToken(world.io, { always: true, retryInterrupted: true })
       // The refused retry was the first use of the token, so the refusal proves that the token is unused.
       expect(await endOf(retry)).toBe('invalid_client 3')
-      expect(readNoteNames(world.files)).toEqual([])
+      expect(listNoteNames(world.files)).toEqual([])
       expect(await endOf(() => getCredential(world.io))).toBe('ok')
     },
   )
@@ -230,8 +230,8 @@ describe('a token whose last use has no known outcome', () => {
   ])('a retry of an interrupted renewal %s', async (_what, answer, end, next) => {
     const world = await signedIn([() => 'reset', answer])
     await endOf(() => getCredential(world.io))
-    expect(await endOf(() => renewCredential(world.io, { always: true, retryInterrupted: true }))).toBe(end)
-    expect(await endOf(() => renewCredential(world.io, { always: true }))).toBe(next)
+    expect(await endOf(() => renewAccessToken(world.io, { always: true, retryInterrupted: true }))).toBe(end)
+    expect(await endOf(() => renewAccessToken(world.io, { always: true }))).toBe(next)
   })
 })
 
@@ -302,7 +302,7 @@ describe('the access token', () => {
     expect(await endOf(() => getCredential(world.io))).toBe('not_signed_in 4')
     renameSync(away(world.files), world.files.directory)
     expect(await getCredential(world.io)).toMatchObject({ value: 'access-2' })
-    expect(await endOf(() => renewCredential(world.io, { always: true }))).toBe('ok')
+    expect(await endOf(() => renewAccessToken(world.io, { always: true }))).toBe('ok')
     const tokens = world.sent.map(({ body }) => new URLSearchParams(body).get('refresh_token'))
     expect(tokens).toEqual(['refresh-1', 'refresh-2'])
   })
@@ -334,7 +334,7 @@ describe('a session', () => {
     for (const name of [`next.${sessionIn(files).id}.0`, other])
       writeFileSync(join(files.directory, name), '')
     await getCredential(io)
-    expect(readNoteNames(files)).toEqual([other])
+    expect(listNoteNames(files)).toEqual([other])
   })
 
   it.each(['file', 'keychain'] as const)(
@@ -365,7 +365,7 @@ describe('a session', () => {
       const world = await signedIn([])
       const io = createIo(world.context, await fakeSettings(world.context, options))
       expect(await endOf(() => getCredential(io))).toBe('session_elsewhere 4')
-      expect(await endOf(() => renewCredential(io, { always: true }))).toBe('session_elsewhere 4')
+      expect(await endOf(() => renewAccessToken(io, { always: true }))).toBe('session_elsewhere 4')
       expect(world.sent).toEqual([])
     },
   )
@@ -396,7 +396,7 @@ describe('waiting', () => {
       if (clock.monotonic() > 5_000) storeLater(world.files)
     }
     const io = createIo(withEffects(world.context, { clock: { ...clock, sleep } }), world.io.settings)
-    expect(await renewCredential(io, { outdated: 'access-1' })).toMatchObject({
+    expect(await renewAccessToken(io, { outdated: 'access-1' })).toMatchObject({
       value: 'access-9',
     })
     expect(world.context.stderr.text).toBe('Waiting for another mailclaim, which is using this session …\n')
@@ -421,7 +421,7 @@ describe('waiting', () => {
   it('a renewal that waits too long for the lock fails with exit 7, and sends no refresh token', async () => {
     const world = await signedIn([])
     const letGo = await hold(world)
-    expect(await endOf(() => renewCredential(world.io, { always: true }))).toBe('session_busy 7')
+    expect(await endOf(() => renewAccessToken(world.io, { always: true }))).toBe('session_busy 7')
     expect(world.sent).toEqual([])
     letGo()
   })
@@ -474,7 +474,7 @@ describe('Ctrl-C', () => {
     }
     const context = withEffects(world.context, { interrupts: effects, keychain: waiting, http })
     const io = createIo(context, world.io.settings)
-    expect(await endOf(() => renewCredential(io, { always: true }))).toBe('interrupted 130')
+    expect(await endOf(() => renewAccessToken(io, { always: true }))).toBe('interrupted 130')
     expect(readdirSync(world.files.directory).sort()).toEqual(['lock', 'session.json'])
   })
 
@@ -489,7 +489,7 @@ describe('Ctrl-C', () => {
     const { effects, press: pressed } = interrupts()
     press = pressed
     const io = createIo(withEffects(world.context, { interrupts: effects }), world.io.settings)
-    expect(await endOf(() => renewCredential(io, { always: true }))).toBe('ok')
+    expect(await endOf(() => renewAccessToken(io, { always: true }))).toBe('ok')
     expect(io.interrupts.signal.aborted).toBe(true)
     expect(sessionIn(world.files)).toMatchObject({ generation: 2, refreshToken: 'refresh-2' })
   })

@@ -2,8 +2,8 @@ import { cpSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { CliError } from '../../src/errors.ts'
-import { getCredential, renewCredential } from '../../src/session/credential.ts'
-import { describeCredential } from '../../src/session/describe.ts'
+import { getCredential, renewAccessToken } from '../../src/session/credential.ts'
+import { readCredentialStatus } from '../../src/session/describe.ts'
 import { keychainAccount } from '../../src/session/secret.ts'
 import { encodeSession, profileFiles, type Session } from '../../src/session/session-file.ts'
 import { prepareLocalSignIn, signOutLocally } from '../../src/session/sign-in.ts'
@@ -120,9 +120,9 @@ describe('a stored API key', () => {
       symlinkSync('nowhere', files.lock)
       await (await prepareLocalSignIn(io, store, 'api_key')).complete(signInOf('api_key', 'key-1'))
       expect(await getCredential(io)).toMatchObject({ kind: 'api_key', value: 'key-1' })
-      expect(await describeCredential(io)).toMatchObject({ state: 'active', inForce: 'stored API key' })
+      expect(await readCredentialStatus(io)).toMatchObject({ state: 'active', inForce: 'stored API key' })
       rmSync(files.lock)
-      expect(await codeOf(renewCredential(io, { always: true }))).toBe('usage 2')
+      expect(await codeOf(renewAccessToken(io, { always: true }))).toBe('usage 2')
       expect(await signOutLocally(io, 'default')).toMatchObject({ wasSignedIn: true, problem: undefined })
       expect(keychain.items.size).toBe(0)
     },
@@ -210,7 +210,7 @@ describe('an unusable session file', () => {
       await signInWith(io, tokens('1'), 'file')
       writeFileSync(files.session, change(whole, sessionIn(files)))
       expect(await codeOf(getCredential(io))).toBe(code)
-      const { problem } = await describeCredential(io)
+      const { problem } = await readCredentialStatus(io)
       expect(problem).toMatchObject({
         message: expect.stringMatching(says),
         hint: 'sign in again: mailclaim login',
@@ -234,18 +234,18 @@ describe('an unusable session file', () => {
     ['base URL', { baseUrl: 'nonsense' }, 'base_url_unusable 3'],
     ['client id', { clientId: 'client-ü' }, 'usage 2'],
     ['profile', { profile: 'wrok' }, 'usage 2'],
-  ])('`describeCredential` throws if the settings have an unusable %s', async (_what, options, code) => {
+  ])('`readCredentialStatus` throws if the settings have an unusable %s', async (_what, options, code) => {
     const { context, io } = await machine()
     await signInWith(io, tokens('1'), 'file')
     const other = createIo(context, await fakeSettings(context, options))
-    expect(await codeOf(describeCredential(other))).toBe(code)
+    expect(await codeOf(readCredentialStatus(other))).toBe(code)
   })
 
-  it('`describeCredential` reports an ended session with the reason of its end', async () => {
+  it('`readCredentialStatus` reports an ended session with the reason of its end', async () => {
     const { io, files } = await machine()
     await signInWith(io, tokens('1'), 'file')
     changeSession(files, { ended: { at: 1, why: 'revoked by a person' } })
-    expect(await describeCredential(io)).toMatchObject({
+    expect(await readCredentialStatus(io)).toMatchObject({
       state: 'ended',
       problem: { message: 'the session of profile default is over: revoked by a person' },
     })

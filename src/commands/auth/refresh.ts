@@ -21,9 +21,9 @@ export const command = defineCommand({
   output: { columns: COLUMNS },
   account: 'signed_in',
   async run({ options }, io) {
-    const { renewCredential } = await import('../../session/credential.ts')
+    const { renewAccessToken } = await import('../../session/credential.ts')
     const retryInterrupted = options.retryInterrupted === true
-    const { scope, expiresAt } = await renewCredential(io, { always: true, retryInterrupted })
+    const { scope, expiresAt } = await renewAccessToken(io, { always: true, retryInterrupted })
     if (io.environment.apiKey !== undefined)
       await io.warn('MAILCLAIM_API_KEY is set, and commands use it instead of this session')
     const left = Math.floor((expiresAt - io.clock.now()) / 1000)

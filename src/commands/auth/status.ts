@@ -1,6 +1,6 @@
 import { CliError } from '../../errors.ts'
 import { formatServiceTimestamp } from '../../service/timestamps.ts'
-import type { CredentialDescription, CredentialState } from '../../session/describe.ts'
+import type { CredentialState, CredentialStatus } from '../../session/describe.ts'
 import { getSetting } from '../../settings/settings.ts'
 import { STORE_DESCRIPTIONS, type StoreKind } from '../../settings/table.ts'
 import type { Column } from '../../terminal/columns.ts'
@@ -61,9 +61,9 @@ export const command = defineCommand({
   output: { columns: COLUMNS, schema: 'auth-status' },
   account: 'sometimes',
   async run({ options }, io) {
-    const { describeCredential } = await import('../../session/describe.ts')
+    const { readCredentialStatus } = await import('../../session/describe.ts')
     const online = options.online ? await tryOnline(io) : undefined
-    const description = await describeCredential(io)
+    const description = await readCredentialStatus(io)
     const status = await buildStatus(description, online, io)
     await io.write(status, COLUMNS)
     if (online !== undefined && online !== 'accepted') throw online
@@ -84,7 +84,7 @@ async function tryOnline(io: Io): Promise<'accepted' | CliError> {
 }
 
 async function buildStatus(
-  { state, inForce, problem, session }: CredentialDescription,
+  { state, inForce, problem, session }: CredentialStatus,
   online: 'accepted' | CliError | undefined,
   io: Io,
 ) {

@@ -3,29 +3,29 @@ import type { AccessToken } from '../../oauth/token-endpoint.ts'
 import { catchError } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
 import { notSignedInError, sessionOverError, tokenLostError } from '../messages.ts'
-import { type ReservedFile, reserveFile } from '../note.ts'
+import { type AllocatedFile, preallocateFile } from '../note.ts'
 import {
   buildNextSession,
   createDoneResult,
   finishPassWithUnusedToken,
+  preallocateFileAndSendRefreshToken,
   type RenewalPass,
   type RenewalPassResult,
   repeatPassesUntilRenewed,
-  reserveFileAndSendToken,
-  sessionReplacedError,
+  sessionReplacedOrRemovedError,
 } from '../renew.ts'
-import { checkSessionMatch, findFreshToken, NOTE_BYTES, type RenewOptions } from '../session-file.ts'
+import { checkSessionMatch, findFreshAccessToken, NOTE_BYTES, type RenewOptions } from '../session-file.ts'
 import { outcomeFileName, type RenewalAttempt, removeCachedSession, writeCachedSession } from './local.ts'
 import {
   createHexId,
+  deliverOutcomesAndRead,
   deliverRenewalOutcome,
-  openSharedStore,
-  type SharedSessionAtRevision,
-  type SharedStore,
-  syncSession,
-  unknownOutcomeError,
+  type EtcdSessionAtRevision,
+  type EtcdStore,
+  openEtcdStore,
+  unknownRefreshOutcomeError,
 } from './store.ts'
-import { type RenewalMarker, type SharedSession, sealSession } from './value.ts'
+import { type EtcdSession, type RenewalMarker, sealSession } from './value.ts'
 
 /** Milliseconds for which this process must see another process's marker in etcd before it declares the outcome unknown. */
 const FOREIGN_MARKER_LIMIT_MS = 60_000
@@ -50,8 +50,8 @@ const OUTCOME_FILE_BYTES = 2 * NOTE_BYTES
 const POLL_MS = 1000
 
 /** State of one renewal in etcd, kept from pass to pass. */
-interface SharedRenewal {
-  readonly store: SharedStore
+interface EtcdRenewal {
+  readonly store: EtcdStore
   /**
    * Sign-in and generation of the session in the first pass. If another process has renewed since, even a forced renewal
    * (`always`) uses that process's access token.
@@ -66,24 +66,24 @@ interface SharedRenewal {
  * so only one process of all machines sends a token. The marker is written before the connection is made, since nothing can be
  * awaited between connection and first byte.
  *
- * @throws CliError as `renewLocalSession` and `openSharedStore`; `unreachable`, exit 7, if etcd doesn't answer
+ * @throws CliError as `renewLocalSession` and `openEtcdStore`; `unreachable`, exit 7, if etcd doesn't answer
  */
-export async function renewSharedSession(io: Io, options: RenewOptions): Promise<AccessToken> {
-  const store = openSharedStore(io)
+export async function renewEtcdSession(io: Io, options: RenewOptions): Promise<AccessToken> {
+  const store = openEtcdStore(io)
   // Create the profile's directory, in which an outcome file (`pending.…`) keeps the outcome if etcd doesn't confirm it.
   await store.files.prepare()
-  const renewal: SharedRenewal = { store }
-  return repeatPassesUntilRenewed(io, options, (pass) => runSharedPass(pass, renewal))
+  const renewal: EtcdRenewal = { store }
+  return repeatPassesUntilRenewed(io, options, (pass) => runEtcdPass(pass, renewal))
 }
 
 /** Performs steps 2 to 6 of docs/fleet.md once. */
-async function runSharedPass(pass: RenewalPass, renewal: SharedRenewal): Promise<RenewalPassResult> {
+async function runEtcdPass(pass: RenewalPass, renewal: EtcdRenewal): Promise<RenewalPassResult> {
   const { io, options } = pass
   const { store } = renewal
   const { files } = store
 
   // Step 2: deliver the outcomes of this machine's earlier commands to etcd, and read the session.
-  const found = await io.waiting('Waiting for etcd …', syncSession(store))
+  const found = await io.waiting('Waiting for etcd …', deliverOutcomesAndRead(store))
   if (found === undefined) throw notSignedInError(files.profile)
   const { session, marker: former } = found
   const { id, generation, profile } = session
@@ -91,7 +91,7 @@ async function runSharedPass(pass: RenewalPass, renewal: SharedRenewal): Promise
   if (session.ended !== undefined) throw sessionOverError(session.profile, session.ended.why)
   const token = `${id}.${generation}`
   renewal.firstToken ??= token
-  const access = findFreshToken(
+  const access = findFreshAccessToken(
     session,
     io,
     renewal.firstToken === token ? options : { ...options, always: false },
@@ -109,28 +109,28 @@ async function runSharedPass(pass: RenewalPass, renewal: SharedRenewal): Promise
 
   const limited = { ...pass, io: { ...io, settings: { ...io.settings, httpTimeoutMs: ANSWER_LIMIT_MS } } }
   // Steps 4 and 5: connect, reserve the outcome file (`pending.…`), and send the refresh token.
-  const sent = await reserveFileAndSendToken(limited, session, session.refreshToken ?? '', () => {
+  const sent = await preallocateFileAndSendRefreshToken(limited, session, session.refreshToken ?? '', () => {
     // Send nothing if this attempt began writing its marker too long ago: by the time of the response, other machines
     // could have declared the outcome unknown, and a user could be sending the token again.
     if (own.elapsed() > MARKER_LIMIT_MS)
       throw new CliError('unreachable', 'it took too long to reach the service; nothing was sent', {
         hint: 'run the command again',
       })
-    return reserveOutcomeFile(store, own.attempt)
+    return preallocateOutcomeFile(store, own.attempt)
   })
 
   // Step 6: write the outcome, even if it is unknown, to the outcome file (`pending.…`), then to etcd.
   if (sent.kind === 'unknown') {
     const marker: RenewalMarker = { ...own.marker, unknown: 'said by its sender' }
     await storeOutcome(store, own, { session, marker }, sent.reserved)
-    throw unknownOutcomeError(store, marker, sent.why)
+    throw unknownRefreshOutcomeError(store, marker, sent.why)
   }
   if (sent.kind === 'unused') {
     await storeOutcome(store, own, { session, marker: former }, sent.reserved)
     // The token may have been sent before, and the service may have accepted it then: the outcome stays unknown, although this
     // request didn't use the token.
     if (sent.reserved !== undefined && former !== null)
-      throw unknownOutcomeError(store, own.marker, sent.error.message)
+      throw unknownRefreshOutcomeError(store, own.marker, sent.error.message)
     return finishPassWithUnusedToken(sent)
   }
   const next = buildNextSession(session, sent, pass)
@@ -149,7 +149,7 @@ async function runSharedPass(pass: RenewalPass, renewal: SharedRenewal): Promise
     await io.warn(loss === undefined ? kept : `${loss.message}; ${loss.hint}`)
   } else if (!(stored.session.id === id && stored.session.generation > generation)) {
     // etcd holds no later generation of this sign-in: a sign-in or sign-out has replaced the session.
-    throw sessionReplacedError(profile)
+    throw sessionReplacedOrRemovedError(profile)
   }
   await writeCachedSession(files, next)
   return createDoneResult(sent, next)
@@ -165,12 +165,12 @@ async function runSharedPass(pass: RenewalPass, renewal: SharedRenewal): Promise
  */
 async function waitForOtherMachine(
   { io, options }: RenewalPass,
-  renewal: SharedRenewal,
-  { session, revision }: SharedSessionAtRevision,
+  renewal: EtcdRenewal,
+  { session, revision }: EtcdSessionAtRevision,
   marker: RenewalMarker,
 ): Promise<boolean> {
   if (marker.unknown && options.retryInterrupted) return true
-  if (marker.unknown) throw unknownOutcomeError(renewal.store, marker)
+  if (marker.unknown) throw unknownRefreshOutcomeError(renewal.store, marker)
   const now = io.clock.monotonic()
   if (renewal.waitedMarker?.writer !== marker.writer) {
     renewal.waitedMarker = { writer: marker.writer, since: now }
@@ -193,7 +193,7 @@ type OwnMarker = NonNullable<Awaited<ReturnType<typeof addMarker>>>
  *   either, `refresh_interrupted`, exit 4, in a retry of an interrupted renewal. The marker may still be written, so an outcome
  *   file (`pending.…`) makes the next command of this machine remove it
  */
-async function addMarker(store: SharedStore, { session, marker: former, revision }: SharedSessionAtRevision) {
+async function addMarker(store: EtcdStore, { session, marker: former, revision }: EtcdSessionAtRevision) {
   const { clock, installation } = store.io
   const marker: RenewalMarker = { writer: createHexId(store.io, 16), host: installation.host }
   const attempt: RenewalAttempt = { id: session.id, generation: session.generation, writer: marker.writer }
@@ -212,11 +212,11 @@ async function addMarker(store: SharedStore, { session, marker: former, revision
     if (!(error instanceof CliError)) throw error
     const sealed = await sealSession({ session, marker: former }, store.access)
     catchError(() => {
-      const file = reserveOutcomeFile(store, attempt)
+      const file = preallocateOutcomeFile(store, attempt)
       file.fill(sealed)
       file.close()
     })
-    if (former !== null) throw unknownOutcomeError(store, former, error.message)
+    if (former !== null) throw unknownRefreshOutcomeError(store, former, error.message)
     throw error.with({ message: `${error.message}; nothing was sent` })
   }
 }
@@ -226,8 +226,8 @@ async function addMarker(store: SharedStore, { session, marker: former, revision
  *
  * @throws CliError `cannot_write`, exit 1; `session_busy`, exit 7, if the file exists
  */
-function reserveOutcomeFile({ files }: SharedStore, attempt: RenewalAttempt): ReservedFile {
-  return reserveFile(files, outcomeFileName(attempt), 'new', OUTCOME_FILE_BYTES)
+function preallocateOutcomeFile({ files }: EtcdStore, attempt: RenewalAttempt): AllocatedFile {
+  return preallocateFile(files, outcomeFileName(attempt), 'new', OUTCOME_FILE_BYTES)
 }
 
 /**
@@ -239,19 +239,19 @@ function reserveOutcomeFile({ files }: SharedStore, attempt: RenewalAttempt): Re
  *   outcome file couldn't be written
  */
 async function storeOutcome(
-  store: SharedStore,
+  store: EtcdStore,
   own: OwnMarker,
-  outcome: SharedSession,
-  reserved: ReservedFile | undefined,
+  outcome: EtcdSession,
+  reserved: AllocatedFile | undefined,
 ) {
   const { attempt, elapsed } = own
   const sealed = await sealSession(outcome, store.access)
   let file = reserved
   const failure = catchError(() => {
-    file ??= reserveOutcomeFile(store, attempt)
+    file ??= preallocateOutcomeFile(store, attempt)
     file.fill(sealed)
   })
-  let stored: SharedSessionAtRevision | undefined
+  let stored: EtcdSessionAtRevision | undefined
   try {
     stored = await deliverRenewalOutcome(store, attempt, outcome, own, DELIVERY_LIMIT_MS - elapsed())
   } catch (error) {

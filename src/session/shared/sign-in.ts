@@ -4,15 +4,15 @@ import type { Io } from '../../terminal/io.ts'
 import { notSignedInError, sessionOverError } from '../messages.ts'
 import { isFresh, type Session } from '../session-file.ts'
 import type { PreparedSignIn, SignOutResult } from '../sign-in.ts'
-import { readCachedSession, removeCachedSession, removeLocalFiles, writeCachedSession } from './local.ts'
+import { readCachedSession, removeCachedSession, removeLocalCopies, writeCachedSession } from './local.ts'
 import {
-  BEST_EFFORT_ETCD_TIMEOUT_MS,
+  BEST_EFFORT_ETCD_MS,
   createHexId,
-  findUndeliveredSession,
-  openSharedStore,
-  type SharedStore,
-  syncSession,
-  unknownOutcomeError,
+  deliverOutcomesAndRead,
+  type EtcdStore,
+  findSessionAwaitingEtcd,
+  openEtcdStore,
+  unknownRefreshOutcomeError,
 } from './store.ts'
 import { sealSession } from './value.ts'
 
@@ -23,10 +23,10 @@ const WRITE_LIMIT_MS = 30_000
  * Tests etcd before a login: it answers, its user may read the key, and an encryption key is set.
  *
  * @returns the functions that finish the login; `complete` stores the session in etcd
- * @throws CliError as `openSharedStore`, and as `read` of the etcd client
+ * @throws CliError as `openEtcdStore`, and as `read` of the etcd client
  */
-export async function prepareSharedSignIn(io: Io): Promise<PreparedSignIn> {
-  const store = openSharedStore(io)
+export async function prepareEtcdSignIn(io: Io): Promise<PreparedSignIn> {
+  const store = openEtcdStore(io)
   await store.etcd.read()
   return {
     reserve() {},
@@ -38,7 +38,7 @@ export async function prepareSharedSignIn(io: Io): Promise<PreparedSignIn> {
       const session: Session = { ...signIn, ...made, profile, store: 'etcd' }
       await io.interrupts.shield(() => overwriteSession(store, { ...session, refreshToken: secret }))
       // Remove outcome files (`pending.…`): they belong to the former sign-in, which etcd no longer holds.
-      removeLocalFiles(store.files)
+      removeLocalCopies(store.files)
       await writeCachedSession(store.files, session)
       return session
     },
@@ -50,7 +50,7 @@ export async function prepareSharedSignIn(io: Io): Promise<PreparedSignIn> {
  *
  * @throws CliError as `swap` of the etcd client; after `unreachable`, the session may be stored
  */
-async function overwriteSession({ etcd, access }: SharedStore, session: Session): Promise<void> {
+async function overwriteSession({ etcd, access }: EtcdStore, session: Session): Promise<void> {
   const sealed = await sealSession({ session, marker: null }, access)
   let found = await etcd.read()
   try {
@@ -70,10 +70,10 @@ async function overwriteSession({ etcd, access }: SharedStore, session: Session)
  * access token expires. Keeps the etcd key: without it, an outcome file (`pending.…`) with new tokens would be kept instead of
  * dropped.
  *
- * @throws CliError as `openSharedStore`; as `SharedStore.read` and `swap`, after removing this machine's cached session
+ * @throws CliError as `openEtcdStore`; as `EtcdStore.read` and `swap`, after removing this machine's cached session
  */
-export async function endSharedSession(io: Io, profile: string): Promise<SignOutResult> {
-  const store = openSharedStore(io)
+export async function endEtcdSession(io: Io, profile: string): Promise<SignOutResult> {
+  const store = openEtcdStore(io)
   removeCachedSession(store.files)
   return io.interrupts.shield(async () => {
     let found = await store.read()
@@ -85,7 +85,7 @@ export async function endSharedSession(io: Io, profile: string): Promise<SignOut
       const next = { session: { ...rest, ended }, marker: null }
       found = (await store.swap(found.revision, next, WRITE_LIMIT_MS)).found
     }
-    removeLocalFiles(store.files)
+    removeLocalCopies(store.files)
     return { profile, wasSignedIn, session, problem: undefined }
   })
 }
@@ -96,12 +96,12 @@ export async function endSharedSession(io: Io, profile: string): Promise<SignOut
  *
  * @throws CliError the reason why the session can't be used
  */
-export async function readSharedSession(io: Io) {
-  const store = openSharedStore(io, BEST_EFFORT_ETCD_TIMEOUT_MS)
+export async function readEtcdSessionStatus(io: Io) {
+  const store = openEtcdStore(io, BEST_EFFORT_ETCD_MS)
   const isGood = (session: Session | undefined) => isFresh(session?.access, io.clock.now())
-  const found = await syncSession(store).catch(async (error: unknown) => {
+  const found = await deliverOutcomesAndRead(store).catch(async (error: unknown) => {
     if (!(error instanceof CliError) || error.exit !== Exit.unavailable) throw error
-    const held = await findUndeliveredSession(store)
+    const held = await findSessionAwaitingEtcd(store)
     if (held !== undefined)
       await io.warn('this machine holds the new token, and its next command brings it to etcd')
     const kept = held ?? readCachedSession(store.files)
@@ -112,7 +112,7 @@ export async function readSharedSession(io: Io) {
   if (found === undefined) throw notSignedInError(store.files.profile)
   const { session, marker } = found
   if (session.ended !== undefined) throw sessionOverError(session.profile, session.ended.why)
-  if (marker?.unknown) throw unknownOutcomeError(store, marker)
+  if (marker?.unknown) throw unknownRefreshOutcomeError(store, marker)
   const usable = isGood(session) ? 'active' : 'needs_refresh'
   return { state: marker === null ? usable : 'refreshing', session } as const
 }

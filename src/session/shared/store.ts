@@ -6,17 +6,17 @@ import { signInHint } from '../messages.ts'
 import { profileFiles, type Session } from '../session-file.ts'
 import { createEtcdClient, type EtcdValue } from './etcd.ts'
 import { listOutcomeFiles, type RenewalAttempt, readCachedSession } from './local.ts'
-import { type RenewalMarker, readEtcdSetup, type SharedSession, sealSession, unsealSession } from './value.ts'
+import { type EtcdSession, type RenewalMarker, readEtcdSetup, sealSession, unsealSession } from './value.ts'
 
 /** The session and its renewal marker in etcd, with the revision of the key. */
-export interface SharedSessionAtRevision extends SharedSession {
+export interface EtcdSessionAtRevision extends EtcdSession {
   readonly revision: string
 }
 
 /** Maximum milliseconds for each compare-and-swap that delivers the outcome in an outcome file (`pending.…`) to etcd. */
 const PENDING_DELIVERY_LIMIT_MS = 15_000
 /** Maximum milliseconds for all requests to etcd of a command that can use the cached session if etcd doesn't answer. */
-export const BEST_EFFORT_ETCD_TIMEOUT_MS = 2000
+export const BEST_EFFORT_ETCD_MS = 2000
 
 /**
  * Returns access to the current profile's session in etcd, and to the files that this machine keeps of it. Sends no request.
@@ -24,10 +24,10 @@ export const BEST_EFFORT_ETCD_TIMEOUT_MS = 2000
  * @param limitMs milliseconds for all requests to etcd together; by default, only each request is limited
  * @throws CliError as `readEtcdSetup`
  */
-export function openSharedStore(io: Io, limitMs?: number) {
+export function openEtcdStore(io: Io, limitMs?: number) {
   const access = readEtcdSetup(io)
   const etcd = createEtcdClient(io, access, limitMs)
-  const open = async (found: EtcdValue | undefined): Promise<SharedSessionAtRevision | undefined> =>
+  const open = async (found: EtcdValue | undefined): Promise<EtcdSessionAtRevision | undefined> =>
     found && { ...(await unsealSession(found.text, access)), revision: found.revision }
   return {
     io,
@@ -46,23 +46,23 @@ export function openSharedStore(io: Io, limitMs?: number) {
      * @returns as `swap` of the etcd client, decrypted
      * @throws CliError as `swap` of the etcd client and `unsealSession`
      */
-    async swap(revision: string, next: SharedSession, limitMs: number) {
+    async swap(revision: string, next: EtcdSession, limitMs: number) {
       const { isDone, found } = await etcd.swap(revision, await sealSession(next, access), limitMs)
       return { isDone, found: await open(found) }
     },
   }
 }
 
-export type SharedStore = ReturnType<typeof openSharedStore>
+export type EtcdStore = ReturnType<typeof openEtcdStore>
 
 /**
  * Delivers the outcomes in this machine's outcome files (`pending.…`) to etcd, then returns the session in etcd.
  *
  * @returns undefined if the key doesn't exist; then the outcome files stay, with a warning if there are any
- * @throws CliError as `SharedStore.read` and `swap`; `store_unavailable`, exit 4, if etcd holds an older generation than this
+ * @throws CliError as `EtcdStore.read` and `swap`; `store_unavailable`, exit 4, if etcd holds an older generation than this
  *   machine has seen, as after a restored backup
  */
-export async function syncSession(store: SharedStore): Promise<SharedSessionAtRevision | undefined> {
+export async function deliverOutcomesAndRead(store: EtcdStore): Promise<EtcdSessionAtRevision | undefined> {
   const { io, files } = store
   // Read this machine's files before etcd: another process of this machine may renew during the request, and its newer cached
   // session would make etcd look restored from a backup.
@@ -95,7 +95,7 @@ export async function syncSession(store: SharedStore): Promise<SharedSessionAtRe
  * Returns the session in the first outcome file (`pending.…`) with new tokens, which etcd may not hold yet; undefined if no
  * outcome file has new tokens.
  */
-export async function findUndeliveredSession(store: SharedStore): Promise<Session | undefined> {
+export async function findSessionAwaitingEtcd(store: EtcdStore): Promise<Session | undefined> {
   for (const { path, generation } of listOutcomeFiles(store.files)) {
     const session = (await readOutcome(store, path))?.session
     if (session?.refreshToken !== undefined && session.generation > generation) return session
@@ -104,7 +104,7 @@ export async function findUndeliveredSession(store: SharedStore): Promise<Sessio
 }
 
 /** Reads the outcome in an outcome file (`pending.…`); undefined if it is incomplete or can't be decrypted. */
-async function readOutcome({ access, files }: SharedStore, path: string): Promise<SharedSession | undefined> {
+async function readOutcome({ access, files }: EtcdStore, path: string): Promise<EtcdSession | undefined> {
   try {
     return await unsealSession(files.disk.read(path)?.trimEnd() ?? '', access)
   } catch {
@@ -120,19 +120,19 @@ async function readOutcome({ access, files }: SharedStore, path: string): Promis
  * @param was the value that the first compare-and-swap expects
  * @param limitMs milliseconds for each compare-and-swap
  * @returns the value in etcd; undefined if the key doesn't exist, so that the outcome must be kept on this machine
- * @throws CliError as `SharedStore.swap`
+ * @throws CliError as `EtcdStore.swap`
  */
 export async function deliverRenewalOutcome(
-  store: SharedStore,
+  store: EtcdStore,
   attempt: RenewalAttempt,
-  outcome: SharedSession,
-  was: SharedSessionAtRevision,
+  outcome: EtcdSession,
+  was: EtcdSessionAtRevision,
   limitMs: number,
-): Promise<SharedSessionAtRevision | undefined> {
+): Promise<EtcdSessionAtRevision | undefined> {
   const wins = outcome.session.generation > attempt.generation
-  let found: SharedSessionAtRevision | undefined = was
+  let found: EtcdSessionAtRevision | undefined = was
   while (found !== undefined && !isObsolete(attempt, found)) {
-    const { session, marker, revision }: SharedSessionAtRevision = found
+    const { session, marker, revision }: EtcdSessionAtRevision = found
     const isOwn = marker?.writer === attempt.writer
     const next = wins ? outcome : { session, marker: isOwn ? outcome.marker : marker }
     const swapped = await store.swap(revision, next, limitMs)
@@ -146,7 +146,7 @@ export async function deliverRenewalOutcome(
  * Whether the outcome of an attempt no longer matters, since etcd holds another sign-in, an ended session, or a later
  * generation.
  */
-function isObsolete({ id, generation }: RenewalAttempt, { session }: SharedSession): boolean {
+function isObsolete({ id, generation }: RenewalAttempt, { session }: EtcdSession): boolean {
   return session.id !== id || session.ended !== undefined || session.generation > generation
 }
 
@@ -155,8 +155,8 @@ function isObsolete({ id, generation }: RenewalAttempt, { session }: SharedSessi
  * so the hint names it, unless this machine has the attempt's outcome file (`pending.…`) and so is the sender. Host names
  * aren't compared for this, since two machines may have the same one.
  */
-export function unknownOutcomeError(
-  { files, io }: Pick<SharedStore, 'files' | 'io'>,
+export function unknownRefreshOutcomeError(
+  { files, io }: Pick<EtcdStore, 'files' | 'io'>,
   { host, writer, unknown }: RenewalMarker,
   why?: string,
 ): CliError {

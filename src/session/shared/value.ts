@@ -26,7 +26,7 @@ export interface RenewalMarker {
  * Decrypted value of a profile's key in etcd; `marker` is null unless a machine is renewing, or the outcome of a renewal is
  * unknown.
  */
-export interface SharedSession {
+export interface EtcdSession {
   readonly session: Session
   readonly marker: RenewalMarker | null
 }
@@ -55,7 +55,7 @@ export function readEtcdSetup(io: Io) {
     members: urls.map((url) => new URL(url)),
     tls: cert === undefined ? undefined : { cert, key: key ?? cert },
     user: name === undefined ? undefined : { name, password: password ?? '' },
-    sealing: sealingKey(io),
+    sealing: readEncryptionKey(io),
   }
 }
 
@@ -66,7 +66,7 @@ export type EtcdSetup = ReturnType<typeof readEtcdSetup>
  *
  * @throws CliError `store_not_configured`, exit 3, if it is missing or isn't 32 bytes
  */
-function sealingKey(io: Io): Uint8Array {
+function readEncryptionKey(io: Io): Uint8Array {
   const make = 'make a key with: openssl rand -base64 32'
   const file = getSetting('store_key_file', io.settings)
   const { storeKey = readFile('store-key-file', file, 'private') } = io.environment
@@ -103,7 +103,7 @@ function notConfigured(message: string, hint: string): CliError {
  * Encrypts a value for its key in etcd: compact JWE, `dir` with A256GCM (RFC 7516; RFC 7518 sections 4.5 and 5.3). The
  * protected header names the etcd key, so that a ciphertext copied to another key is rejected.
  */
-export async function sealSession(value: SharedSession, { key, sealing }: EtcdSetup): Promise<string> {
+export async function sealSession(value: EtcdSession, { key, sealing }: EtcdSetup): Promise<string> {
   const text = JSON.stringify({ format: FORMAT, session: value.session, note: value.marker })
   return new CompactEncrypt(Buffer.from(text, 'utf8'))
     .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', key })
@@ -116,7 +116,7 @@ export async function sealSession(value: SharedSession, { key, sealing }: EtcdSe
  * @throws CliError `store_unavailable`, exit 4, if the encryption key differs, or the ciphertext was changed, copied from
  *   another etcd key or written in another format
  */
-export async function unsealSession(sealed: string, { key, sealing }: EtcdSetup): Promise<SharedSession> {
+export async function unsealSession(sealed: string, { key, sealing }: EtcdSetup): Promise<EtcdSession> {
   try {
     if (decodeProtectedHeader(sealed)['key'] !== key) throw new Error('moved')
     const options = { keyManagementAlgorithms: ['dir'], contentEncryptionAlgorithms: ['A256GCM'] }
