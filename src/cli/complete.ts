@@ -11,16 +11,15 @@ import { type CommandLine, loadCommand, readOption, splitArgv, subcommandsOf, ta
 /** Completion candidates with their descriptions; `'files'` if the shell should complete file names itself. */
 type Candidates = readonly (readonly [value: string, description: string])[] | 'files'
 
-/** Maximum number of domains that are offered: nobody reads a longer list, and a shell takes seconds to display it. */
+/** Maximum number of domains to offer as candidates: a longer list is of no help, and slow to display. */
 const MAX_DOMAINS = 500
 
 /**
- * Prints completion candidates for a shell's completion script, which calls `__complete -- word… partial`: one line per
- * candidate, `value TAB description`, or `:files` for file names. As the user is still typing, prints no error, always exits 0
- * and sends no request.
+ * Prints completion candidates for a shell's completion script: a line `value TAB description` for each, or `:files` if the shell
+ * should complete file names. Prints no error, because the user is still typing.
  *
- * @param argv the arguments after `__complete`. With `--dotted` instead of `--`, each word has a dot in front: PowerShell drops
- *   empty arguments, but the word at the cursor may be empty.
+ * @param argv `--` and the words after `mailclaim`, the last of which is at the cursor; or `--dotted` and these words, each with a
+ *   dot in front, because PowerShell before 7.3 drops empty arguments
  */
 export async function printCompletions(argv: readonly string[], context: Context): Promise<ExitCode> {
   const [mode, ...given] = argv
@@ -37,7 +36,7 @@ export async function printCompletions(argv: readonly string[], context: Context
   return Exit.done
 }
 
-/** Finds the candidates for the last word. @param words the words after `mailclaim`; the last is the typed part at the cursor */
+/** Finds candidates for the last of the words, which is at the cursor; the caller drops those with another prefix. */
 async function findCandidates(words: readonly string[], context: Context): Promise<Candidates> {
   const partial = words.at(-1) ?? ''
   const before = words.slice(0, -1)
@@ -133,7 +132,7 @@ async function listValues(
   }
 }
 
-/** Resolves the settings with the profile and base URL of the command line, which determine the ledger with the candidates. */
+/** Resolves the settings with the command line's profile and base URL, which choose the ledger of the domains to offer. */
 function readSettings(before: readonly string[], context: Context) {
   const [profile, baseUrl] = [readOption(before, '--profile'), readOption(before, '--base-url')]
   const options: GivenOptions = { ...(profile && { profile }), ...(baseUrl && { baseUrl }) }

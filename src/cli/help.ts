@@ -16,7 +16,7 @@ export function computeHelpWidth(output: Pick<Output, 'columns'>): number {
   return Math.max(MIN_WIDTH, Math.min(output.columns ?? DEFAULT_WIDTH, MAX_WIDTH))
 }
 
-/** Returns commander's help configuration: the help of a command omits global options, and `--x` and `--no-x` share a line. */
+/** Returns commander's help configuration: only the root's help lists global options, and `--x` and `--no-x` share a line. */
 export function createHelpConfiguration(width: number, palette: Palette): Partial<Help> {
   return {
     helpWidth: width,
@@ -43,7 +43,7 @@ export function createHelpConfiguration(width: number, palette: Palette): Partia
   }
 }
 
-/** Returns what `mailclaim` without arguments prints. It fits a terminal of 24 lines and 80 columns. */
+/** Returns the text that `mailclaim` without arguments prints. The text fits a terminal of 24 lines and 80 columns. */
 export function formatWelcomeScreen(root: Command, { strong }: Palette): string {
   const commands = root.commands.map((command) => `  ${command.name().padEnd(11)} ${command.summary()}`)
   return `${root.description()}

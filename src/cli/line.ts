@@ -13,22 +13,22 @@ export interface CommandLine {
   readonly path: readonly string[]
   /** Node of the command tree at `path`; undefined for `mailclaim` itself. */
   readonly node?: CommandNode | undefined
-  /** First argument in the place of a command's name that names no command; undefined if there is none. */
+  /** First argument in the place of a command's name that names no command or group; undefined if all are known. */
   readonly unknownWord?: string
   /**
    * The option in front of `unknownWord`, if it isn't global: then the word may be the option's value, such as a secret, and must
    * not be printed.
    */
   readonly unknownOption?: string
-  /** Arguments other than `path`, `help` and `unknownWord`, in their original order: options, their values and operands. */
+  /** The remaining arguments in their original order: options, their values and operands. */
   readonly rest: readonly string[]
   /** Whether `help` precedes the path: `mailclaim help claims check` is `mailclaim claims check --help`. */
   readonly isHelp: boolean
 }
 
 /**
- * Splits the arguments into the command's path and the rest, before that command's code is loaded. Global options may stand
- * before and between the words of the path; other options with a value must follow it.
+ * Splits the arguments into the command's path and the rest. Global options may stand before and between the words of the path;
+ * other options that take a value must follow it.
  */
 export function splitArgv(argv: readonly string[]): CommandLine {
   const path: string[] = []

@@ -6,10 +6,8 @@ import { parseChoice } from '../settings/parse-value.ts'
 import { takesValue } from './line.ts'
 
 /**
- * Adds options to a command. The values of a repeatable option are collected; of any other option the last value counts, so that
- * a script can put its defaults first. Different values of the same filter are a usage error, because one would be ignored.
- *
- * @param heading heading above the options in the help
+ * Adds options to a command, below a heading in its help. Unless an option is repeatable, its last value counts, so that a script
+ * can put its defaults first; but two different values of a `filter` are a usage error.
  */
 export function addOptions(command: Command, options: readonly OptionDefinition[], heading: string): void {
   for (const definition of options) {
@@ -28,10 +26,10 @@ export function addOptions(command: Command, options: readonly OptionDefinition[
 }
 
 /**
- * Parses an option's value.
+ * Parses an option's value. Rejects an empty value (usually an unset shell variable), and `--` or a flag of the command (the value
+ * in front of it is probably missing).
  *
- * @throws CliError exit 2 if the option doesn't accept the value (exit 3 for `--base-url`), if the value is empty (usually an
- *   unset shell variable), or if it is `--` or a flag of the command, because then the value is probably missing
+ * @throws CliError exit 2; as the option's `parse`
  */
 function parseOption(text: string, definition: OptionDefinition, command: Command): unknown {
   const flag = toLongFlag(definition.flags)

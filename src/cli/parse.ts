@@ -23,8 +23,8 @@ import { asksForJson, toUsageError } from './print-error.ts'
  * Parses a command line with commander, and runs its command.
  *
  * @param argv the arguments after `mailclaim`
- * @returns 0 on success or after help; 2 for a group without a command, after the group's help (except with JSON output)
- * @throws CliError exit 2 for a usage error; exit 3 for an invalid `--base-url`; any error of the command
+ * @returns 0; or 2 after the help of a group that was given without a command
+ * @throws CliError for a command line that can't be parsed, usually exit 2; the error of the command
  */
 export async function runCommandLine(argv: readonly string[], context: Context): Promise<ExitCode> {
   const line = splitArgv(argv)
@@ -53,7 +53,7 @@ export async function runCommandLine(argv: readonly string[], context: Context):
 }
 
 /**
- * Returns the arguments in the order that commander expects: first the command's path, then the rest. `help login` becomes `login
+ * Returns the arguments for commander, which expects the command's path in front of other arguments. `help login` becomes `login
  * --help`.
  */
 function commanderArguments(line: CommandLine): string[] {
@@ -64,8 +64,8 @@ function commanderArguments(line: CommandLine): string[] {
 }
 
 /**
- * Builds commander's root command: with only the typed command and its options, or, without a known command, with the top level
- * of the command tree and the subcommands of the typed group.
+ * Builds commander's root command: with only the typed command and its options, or, if the command isn't known, with the names
+ * of commands, for help and suggestions.
  */
 function buildRootCommand(
   line: CommandLine,
@@ -97,8 +97,7 @@ function buildRootCommand(
       outputError: () => {},
       // Keep commander from stripping colors: the palette has none if color is off.
       getOutHasColors: () => true,
-      // The next three functions keep commander from opening the standard streams to read their width and colors, even when it
-      // prints no help.
+      // Tell commander width and colors: otherwise it would open the standard streams to read these, even if it prints no help.
       getOutHelpWidth: () => width,
       getErrHelpWidth: () => width,
       getErrHasColors: () => true,
@@ -185,7 +184,7 @@ async function runCommand(
  * Checks that the profile is known: otherwise a mistyped profile would be reported as a missing base URL or session. With
  * MAILCLAIM_API_KEY or the store `etcd`, any profile is accepted, because the profile needs no files on this machine.
  *
- * @throws CliError exit 2 for a profile that has neither settings, a session nor claims on this machine
+ * @throws CliError exit 2, as `requireKnownProfile`
  */
 async function checkProfile(settings: Settings, context: Context): Promise<void> {
   const { profile, config } = settings

@@ -11,8 +11,8 @@ import { stringifyJson } from '../terminal/sanitize.ts'
 import { type CommandLine, readOption } from './line.ts'
 
 /**
- * Prints an error on stderr, as JSON or as text, and returns its exit code. Returns 0 for `OutputClosedError` without printing:
- * the reader of stdout has seen enough. An error that isn't a `CliError` is reported as a bug, exit 1.
+ * Prints an error on stderr, and returns its exit code: 0, without printing, for `OutputClosedError`, since the reader of stdout
+ * has read enough; 1 for an error that isn't a `CliError`, and so is a bug.
  */
 export async function printError(
   error: unknown,
@@ -76,8 +76,8 @@ export function toUsageError(
   const path = line.path.join(' ')
   const see = `see: ${['mailclaim', ...line.path].join(' ')} --help`
   const quoted = /'(.*)'/s.exec(error.message)?.[1] ?? ''
-  // Commander's suggestion, such as "(Did you mean --wait?)", and its first letter. A suggestion with another first letter than
-  // the typed name is dropped: commander also suggests names that hardly resemble it.
+  // Text and first letter of the name that commander suggests, as in "(Did you mean --wait?)". Drop a suggestion with another
+  // first letter than the typed name: commander also suggests names that hardly resemble the typed one.
   const [, meant, initial] = /^\(Did you mean ((?:one of )?-*(.).*\?)\)$/.exec(suggestion) ?? []
   const hint = initial === /\w/.exec(quoted)?.[0] && meant ? `did you mean ${meant}` : see
   switch (error.code) {

@@ -124,8 +124,8 @@ export function createCommandsCommand(tree: CommandTree): CommandDefinition {
 }
 
 /**
- * Returns the error codes that a command can end with: those in its definition, those of the group `every`, and, if it needs an
- * account, those of the groups `session` and `service`.
+ * Returns the codes of errors, and of warnings in events, that a command can report: those of its `errors` and of the implied
+ * groups.
  */
 export function collectErrorCodes({
   account,
@@ -212,7 +212,7 @@ function describeExit(code: ExitCode) {
 }
 
 /**
- * Returns the file of a schema, such as `list.json`, or of a definition in it, such as `commands.json#/$defs/command`; null for
+ * Returns the file name of a schema, such as `list.json`, with a reference to a definition in it if `name` has one; null for
  * undefined.
  */
 function toSchemaFile(name: string | undefined): string | null {

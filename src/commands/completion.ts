@@ -130,8 +130,7 @@ Register-ArgumentCompleter -Native -CommandName mailclaim -ScriptBlock {
 `
 
 /**
- * Completion scripts by shell. Each passes the words of the command line to `mailclaim __complete`, and offers the candidates
- * that it prints. No script evaluates a word or candidate as shell code, because candidates include domain names from the
- * service.
+ * Completion scripts by shell. Each offers the candidates that `mailclaim __complete` prints. No script may evaluate a candidate as
+ * shell code, because candidates include domain names from the service.
  */
 const SCRIPTS = { bash: BASH, zsh: ZSH, fish: FISH, powershell: POWERSHELL }

@@ -149,7 +149,7 @@ export const unsetCommand = defineCommand({
   },
 })
 
-/** Masks user names, passwords, queries and fragments of the URLs in a setting's value, which are separated by spaces. */
+/** Masks user names, passwords, queries and fragments of the URLs in a setting's value. */
 function maskValue(value: string): string {
   return maskUserInfo(value.includes('://') ? value.split(' ').map(maskUrlSecrets).join(' ') : value)
 }

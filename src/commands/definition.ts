@@ -30,7 +30,7 @@ export interface OutputDefinition {
   readonly eventFields?: readonly string[]
   /** Formats besides table, json, jsonl and tsv. */
   readonly formats?: readonly string[]
-  /** Format, one of `formats`, without `--format` and `--json`. Default: `table` on a terminal, else `tsv`. */
+  /** Default of `--format`, one of `formats`; undefined for `table` on a terminal and `tsv` elsewhere. */
   readonly usualFormat?: string
 }
 
@@ -42,16 +42,14 @@ export interface CommandInput<Options extends readonly OptionDefinition[]> {
 }
 
 /**
- * The account that a command requires. `configured`: base URL, and for a sign-in with the browser the client id; `signed_in`: a
- * session or an API key (`auth refresh`: a session), and for requests the base URL; `sometimes`: the same as `signed_in`, but not
- * for every use of the command.
+ * Account that a command requires. `configured`: settings of the service, but no credential; `signed_in`: a credential (session or
+ * API key); `sometimes`: a credential, but not for every use of the command.
  */
 export type AccountRequirement = 'configured' | 'signed_in' | 'sometimes'
 
 /**
- * A command: its definition, from which help, completion and documentation are generated, and its `run` function.
- *
- * `run` resolves if the command succeeds (exit 0). For any other expected end, `run` throws a `CliError`, after its output, if any.
+ * A command: its definition, from which help, completion and documentation are generated, and its `run` function. `run` resolves
+ * if the command succeeds (exit 0), and throws a `CliError` for any other expected end.
  */
 export interface CommandDefinition<
   Options extends readonly OptionDefinition[] = readonly OptionDefinition[],
@@ -97,7 +95,7 @@ export function collectEventFields(objects: Readonly<Record<string, readonly str
   return ['event', 'at', ...inner]
 }
 
-/** Returns the definition unchanged. The call lets TypeScript infer the type of `options` in `run` from the definitions. */
+/** Returns the definition unchanged. The call lets TypeScript infer the type of `run`'s `options` from their definitions. */
 export function defineCommand<const Options extends readonly OptionDefinition[]>(
   definition: CommandDefinition<Options>,
 ): CommandDefinition<Options> {
@@ -143,7 +141,7 @@ export const CLAIMS_ARGUMENT: ArgumentDefinition = {
 export interface CommandLeaf {
   /** One line for lists of commands, as in `mailclaim --help` or the help of a group. */
   readonly summary: string
-  /** Heading in `mailclaim --help`; undefined for a subcommand of a group, which has the heading of its group. */
+  /** Heading above the command in `mailclaim --help`; undefined for a subcommand, which isn't listed there. */
   readonly heading?: string | undefined
   load(): Promise<CommandDefinition>
 }

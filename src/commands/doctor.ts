@@ -43,7 +43,7 @@ const MARKS: Readonly<Record<CheckStatus, { mark: string; paint: keyof Palette }
   skipped: { mark: '-', paint: 'faint' },
 }
 
-/** Writes each result to stdout: check, message, and the remedy below it, wrapped to the width of the terminal. */
+/** Writes each result to stdout: check, message, and a remedy, if any, below it, wrapped to the width of the output. */
 async function writeResults(results: readonly NamedCheckResult[], io: Io): Promise<void> {
   const { indentPiece, wrapMessage } = await import('../terminal/measure.ts')
   const { palette } = await createRenderContext(io)

@@ -53,11 +53,10 @@ export async function printLocalList(
 }
 
 /**
- * Prints a list of the service, each page as it arrives. If the limit cuts the list off, prints a hint with the command that
+ * Prints a list of the service, each page as it arrives. If the service has more items, prints a hint with the command that
  * continues.
  *
- * @throws CliError the error of a failed request. If items were printed, the message tells their number, and if the failure may
- *   pass, the hint is the command for the remaining items (not with `--before` or `--format json`)
+ * @throws CliError as `readListPages`; the message tells the number of printed items, if any, except for an interrupt
  */
 export async function printServiceList<T extends { readonly id?: string | null }>(
   list: ServiceListDefinition<T>,

@@ -40,19 +40,18 @@ interface SignInOptions {
 }
 
 /**
- * Scopes of OpenID Connect that give no access to the API: `openid` requests an ID token, `offline_access` a refresh token. A
- * service may leave them out of the granted scopes, so their absence causes no warning.
+ * Scopes of OpenID Connect that give no access to the API. A service may leave them out of the granted scopes, so their absence
+ * causes no warning.
  */
 const OIDC_SCOPES: readonly string[] = ['openid', 'offline_access']
-/** Maximum length of an API key in characters. Longer input is probably the wrong file. */
+/** Maximum length of an API key in characters. Longer input is probably another file than the key. */
 const MAX_KEY_LENGTH = 2000
 
 /**
  * Signs in with the browser or an API key, replaces the profile's session, and saves the settings of the sign-in in the profile.
  *
- * @throws CliError exit 2 for an invalid option, for a browser sign-in with `--no-input`, or if it would open a browser in CI or
- *   without a terminal; exit 3 without a base URL or, for a browser sign-in, a client id; as `prepareStore`, `loginInBrowser`,
- *   `exchangeCode` and `signInWithApiKey`
+ * @throws CliError exit 2 for a browser sign-in that no user could approve, as in CI; exit 3 for a missing setting; as
+ *   `prepareStore`, `loginInBrowser`, `exchangeCode` and `signInWithApiKey`
  */
 export async function signIn(options: SignInOptions, outerIo: Io, columns: readonly Column[]): Promise<void> {
   const { withApiKey, timeoutMs } = options
@@ -87,7 +86,7 @@ const QUESTIONS = { base_url: 'Base URL of the service:', client_id: 'OAuth clie
 
 /**
  * Prompts for the missing base URL and, for a sign-in with the browser, client id. If prompts aren't allowed, returns the settings
- * unchanged; `signIn` then fails with exit 3 if one is missing.
+ * unchanged.
  */
 async function promptForMissing(io: Io, withApiKey: boolean): Promise<Settings> {
   const { settings, prompts } = io
@@ -111,8 +110,8 @@ async function promptForMissing(io: Io, withApiKey: boolean): Promise<Settings> 
 }
 
 /**
- * Returns true if `check` doesn't throw, otherwise the error's message and hint as one text: the prompt library's validation
- * result.
+ * Returns a validation result for the prompt library: true if `check` doesn't throw, else a text with the error's message and
+ * hint.
  */
 function validationResult(check: () => unknown): true | string {
   try {
@@ -125,11 +124,10 @@ function validationResult(check: () => unknown): true | string {
 }
 
 /**
- * Tests the credential store before the sign-in. Without a keychain, and if the setting `store` isn't set, prompts the user to
- * accept a file instead, where prompts are allowed.
+ * Tests the credential store before the sign-in. If there is no keychain and `store` isn't set, asks the user whether a file may be
+ * used instead, where prompts are allowed.
  *
- * @throws CliError the error of `prepareLocalSignIn`, also if the user declines; of `prepareEtcdSignIn`; exit 2 for an API key with
- *   the store `etcd`
+ * @throws CliError as `prepareLocalSignIn` and `prepareEtcdSignIn`; exit 2 for an API key with the store `etcd`
  */
 async function prepareStore(io: Io, kind: Session['kind']): Promise<PreparedSignIn> {
   const { settings, prompts } = io
@@ -152,8 +150,8 @@ async function prepareStore(io: Io, kind: Session['kind']): Promise<PreparedSign
 }
 
 /**
- * Signs in with the browser (authorization code grant, RFC 6749 section 4.1), and stores the session. @param timeoutMs time for
- * the user's approval
+ * Signs in with the browser (authorization code grant, RFC 6749 section 4.1), and stores the session. @param timeoutMs how long to
+ * wait for the user's approval
  */
 async function signInWithBrowser(opensBrowser: boolean, timeoutMs: number, prepared: PreparedSignIn, io: Io) {
   const { settings, environment } = io
@@ -189,8 +187,8 @@ async function signInWithBrowser(opensBrowser: boolean, timeoutMs: number, prepa
 }
 
 /**
- * Creates the reporter that tells the user on stderr how to approve, even with `--quiet`. With JSON output, it prints the URL as
- * an event on stdout, and unless stderr is a terminal, only warnings on stderr.
+ * Creates the reporter that tells the user on stderr how to approve, even with `--quiet`. With JSON output, the reporter writes the
+ * URL as an event to stdout, and only warnings to stderr, unless stderr is a terminal.
  */
 function createReporter({ openBrowser, readInput }: LoginOptions, io: Io): LoginReporter {
   const { settings, stderr } = io
@@ -226,7 +224,7 @@ async function signInWithApiKey(prepared: PreparedSignIn, io: Io): Promise<Sessi
   try {
     await verifyCredential(createServiceClient(io, authorizer))
   } catch (error) {
-    // Accept a 403 with a warning: the service knows the key, and refuses only the test request, a list of grants.
+    // Accept a 403 with a warning: the service knows the key, but doesn't let it list grants, which is the test request.
     if (!(error instanceof CliError) || error.status !== 403) throw error
     await io.warn(`the service knows the API key, but: ${error.message}`)
   }
@@ -298,12 +296,12 @@ async function saveSettings(store: StoreKind, io: Io): Promise<void> {
     })
   } catch (error) {
     if (!(error instanceof CliError)) throw error
-    // Only warn: the session is already stored, and later commands find it if they get the same options or variables.
+    // Only warn: the credential is already stored, and later commands can use it with the same options or variables.
     await io.warn(`what this login was given could not be saved for later commands: ${error.message}`)
   }
 }
 
-/** Tells the user on stderr what was stored, with warnings; for formats for programs, prints the result on stdout. */
+/** Tells the user on stderr where the secret is stored, with warnings; prints the result on stdout as `writeOutcome` does. */
 async function reportResult(session: Session, io: Io, columns: readonly Column[]): Promise<void> {
   const { kind, profile, service, scope, store } = session
   const { settings } = io

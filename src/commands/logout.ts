@@ -41,13 +41,13 @@ export const command = defineCommand({
   },
 })
 
-/** Whether the profile had no session, and the keychain holds no secret of it now. */
+/** Whether the profile had no session, and deleting its keychain item caused no problem. */
 const hadNoSession = ({ wasSignedIn, problem }: SignOutResult): boolean =>
   !wasSignedIn && problem === undefined
 
 /**
- * Removes a profile's credential. From etcd, a session is removed only for the current profile, because only its settings say how
- * to reach etcd; for any other profile, the credential is removed from this machine only.
+ * Signs a profile out: in etcd if it is the current profile and has the store `etcd`, else on this machine, because `io` has no
+ * settings of other profiles with which to reach etcd.
  */
 async function forgetProfile(io: Io, profile: string): Promise<SignOutResult> {
   const { usesSharedStore } = await import('../settings/settings.ts')

@@ -41,9 +41,8 @@ export const command = defineCommand({
 })
 
 /**
- * Returns kind and store of a profile's credential as its session file says; the secret isn't read. The kind is `none` without a
- * session, and `ended_session` or `damaged` if the session can't be used. For a profile with the store `etcd`, the kind is always
- * `session`, because etcd isn't queried.
+ * Returns kind and store of a profile's credential as its session file says; the secret isn't read. For a profile with the store
+ * `etcd`, the kind is `session` even if nobody is signed in, because etcd isn't queried.
  */
 async function describeStoredCredential(io: Io, profile: string) {
   const { profileFiles, findSession, getSecretStoreKind } = await import('../../session/session-file.ts')

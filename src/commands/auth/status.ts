@@ -8,7 +8,7 @@ import type { Io } from '../../terminal/io.ts'
 import { formatDuration } from '../../terminal/time.ts'
 import { defineCommand } from '../definition.ts'
 
-/** Milliseconds after which the service expires an unused refresh token: 60 days. */
+/** Milliseconds after its issue at which an unused refresh token expires at the service. */
 const REFRESH_TOKEN_LIFETIME_MS = 60 * 24 * 3600 * 1000
 
 const STATE_LABELS: Readonly<Record<CredentialState, string>> = {

@@ -9,8 +9,8 @@ import { defineCommand, defineTimeout, PUBLIC_RESOLVERS_OPTION } from '../defini
 const reportOf = (item: object) => item as unknown as CheckReportJson
 
 /**
- * Columns of a check report as one row: in TSV, with `--fields`, and in the table of several domains. A single domain is shown as
- * text.
+ * Columns of a check report as a row, in TSV and tables. The table format shows a single domain as text instead, unless `--fields`
+ * is given.
  */
 const COLUMNS: readonly Column[] = [
   { field: 'name', kind: 'id' },
@@ -31,7 +31,7 @@ const COLUMNS: readonly Column[] = [
     field: 'values',
     title: 'TXT values',
     optional: true,
-    // In tables, show the TXT values only if no value was expected: otherwise the findings name the mistake.
+    // In tables, show the TXT values only if no value was expected: otherwise verdict and findings tell what is wrong with them.
     text: (values, _look, item) =>
       reportOf(item).expected === null ? summarizeValues(values as string[]) : '',
     value: (item) => [...new Set(reportOf(item).nameservers.flatMap(({ values }) => values))],

@@ -46,9 +46,8 @@ export const command = defineCommand({
 })
 
 /**
- * Creates `refresh`, which requests a page of claims from the service, and `failure`, which returns the last error with exit 7. A
- * claim that the service no longer has (404) is removed from the ledger. A claim that the service refuses (exit 6) or fails to
- * send (exit 7) is returned as last seen, with a warning; but the third error in a row with exit 7 is thrown, as is any other error.
+ * Creates `refresh`, which requests a page of claims from the service and forgets claims that the service no longer has, and
+ * `failure`, which returns the last error with exit 7, if any.
  */
 async function createRefresher(io: Io) {
   const [{ refreshClaim, toTarget }, { forgetClaim }, { formatDomain }, { openClient }] = await Promise.all([

@@ -13,7 +13,7 @@ import {
   type OutputDefinition,
 } from '../definition.ts'
 
-/** Options that only waiting needs, for `claims watch` and `claims verify --wait`. */
+/** Options for waiting, of `claims watch` and `claims verify --wait`. */
 export const WATCH_OPTIONS = [
   defineTimeout({ default: 'never' }),
   { flags: '--through-blocked', description: 'keep waiting while the claim is blocked' },
@@ -50,12 +50,11 @@ export const command = defineCommand({
 })
 
 /**
- * Verifies or follows the claims of a command line. For a single claim, prints each event, then, except in jsonl, the claim;
- * several claims are run by `processClaims`.
+ * Verifies or follows the claims of a command line, and prints the results.
  *
  * @param begin starts the work on one claim
  * @returns the single claim as last seen; undefined for several claims
- * @throws CliError the error that the work on the claim ends with; for several claims, the worst error
+ * @throws CliError as `findClaim` and `presentClaimEvents`; for several claims, as `processClaims`
  */
 export async function verifyOrFollowClaims(
   domains: readonly string[],

@@ -3,7 +3,7 @@ import { CONTACT_IMPORT_FIELDS, CONTACT_IMPORT_STATUSES } from '../../service/ty
 import { defineCommand } from '../definition.ts'
 import { createPagingOptions, printServiceList } from '../lists.ts'
 
-/** Default of `--limit`, which is also the number of imports that the service returns for a request without `limit`. */
+/** Default of `--limit`, the same as the service's own default. */
 const DEFAULT_LIMIT = 10
 
 export const command = defineCommand({
