@@ -11,10 +11,7 @@ const DEFAULT_REASONS: ReadonlyMap<string, string> = new Map([
   ['blocked', 'recent_owner_activity'],
   ['failed', 'ownership_check_failed'],
 ])
-/**
- * First labels of domains that decide the status of a claim once its record is found: a claim for `blocked.example.com` becomes
- * blocked. Without such a label, a claim completes.
- */
+/** First labels of domains whose claim gets this status once its record is found: `blocked.example.com` becomes blocked. */
 const OUTCOME_LABELS = ['blocked', 'failed', 'expired', 'superseded', 'canceled']
 
 function firstLabel(domain: string): string {
@@ -31,7 +28,7 @@ interface Claim {
   status: string
   reason: string | null
   verifyRequested: boolean
-  /** Cancels the scheduled DNS lookup or final status, but not the expiry. */
+  /** Cancels the claim's scheduled DNS lookup or change to its final status, but not its expiry. */
   cancelNextStep: () => void
 }
 
@@ -43,17 +40,14 @@ interface ClaimsOptions {
   readonly lookUp: (name: string) => Promise<readonly string[]>
 }
 
-/** Statuses in which a verification request is accepted; in all others the response is 409. */
+/** Statuses of a claim in which a verification request is accepted; in other statuses, it gets HTTP 409. */
 const VERIFIABLE_STATUSES = ['pending', 'verified', 'blocked', 'completed']
-/**
- * Statuses that end a claim. In any other status, even an unknown one, a claim is superseded when its domain is claimed with other
- * options.
- */
+/** Statuses that end a claim. A claim in another status is superseded when its domain is claimed with other options. */
 const FINAL_STATUSES = ['completed', 'expired', 'superseded', 'canceled', 'failed']
 
 export type ClaimStore = ReturnType<typeof createClaimStore>
 
-/** Creates the store of all claims, which queries DNS for a claim only after a verification request. */
+/** Creates the store of claims, which queries DNS for a claim's record only after a verification request. */
 export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
   const byDomainId = new Map<string, Claim>()
   /** The newest claim of each domain, by the domain's name in lowercase. */
@@ -71,8 +65,8 @@ export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
   }
 
   function scheduleLookup(claim: Claim): void {
-    // Schedule from the current time, not from the due time of the previous lookup: after a jump of the clock, lookups scheduled
-    // in the past would all run at once, although the DNS data can't have changed between them.
+    // Schedule from the current time, not from the due time of the previous lookup: otherwise a jump of the clock would run a
+    // lookup for each step that it skips.
     schedule(claim, clock.now() + stepMs, async (due) => {
       const values = await lookUp(claim.request.name)
       if (claim.status !== 'pending') return
@@ -87,10 +81,7 @@ export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
     schedule(claim, from + stepMs, () => setStatus(claim, status))
   }
 
-  /**
-   * Sets the status and its reason, by default that of `DEFAULT_REASONS` if any, and cancels the scheduled DNS lookup or final
-   * status.
-   */
+  /** Sets a claim's status and reason, and cancels its scheduled DNS lookup or change to its final status. */
   function setStatus(claim: Claim, status: string, reason = DEFAULT_REASONS.get(status)): void {
     claim.cancelNextStep()
     claim.status = status
@@ -99,7 +90,7 @@ export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
 
   return {
     /**
-     * Creates a claim. If the domain has an unfinished claim, returns that claim if it has the same options, else supersedes it.
+     * Creates a claim. If the domain has an unfinished claim, the same options return that claim, and other options supersede it.
      * @throws HttpError 403 or 409 for a domain that can't be claimed, 422 for a malformed request
      */
     create(body: unknown): { claim: ClaimJson; isNew: boolean } {
@@ -140,7 +131,7 @@ export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
       return { claim: serializeClaim(claim), isNew: true }
     },
     /**
-     * Starts the DNS lookups of a pending claim, once. @returns the claim
+     * Handles a verification request: starts the DNS lookups of a pending claim.
      * @throws HttpError 404 for an unknown claim; 409 if the status isn't in `VERIFIABLE_STATUSES`
      */
     verify(domainId: string): ClaimJson {
@@ -153,18 +144,17 @@ export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
       return serializeClaim(claim)
     },
     get: (domainId: string) => serializeClaim(requireClaim(byDomainId.get(domainId))),
-    /** Sets the status of a domain name's newest claim, or of the claim with this `domain_id`. @throws HttpError 404, 422 */
+    /** Sets the status of a claim, which `key` names by its `domain_id` or domain. @throws HttpError 404, 422 */
     setOutcome(key: string, body: Record<string, unknown>): ClaimJson {
       const { status, reason } = readOutcome(body)
       const claim = findByKey(key)
       setStatus(claim, status, reason)
-      // Neither status is final: after `verified`, schedule the final status; after `pending`, the DNS lookup if verification was
-      // requested. Tests set `verified` to let a blocked claim go on.
+      // `verified` and `pending` aren't final, so schedule the claim's next step, which `setStatus` has canceled.
       if (status === 'verified') scheduleEnd(claim, clock.now(), 'completed')
       if (status === 'pending' && claim.verifyRequested) scheduleLookup(claim)
       return serializeClaim(claim)
     },
-    /** Returns the newest claim of a domain name, or the claim with this `domain_id`. @throws HttpError 404 */
+    /** Returns the claim with this `domain_id`, or the newest claim of a domain. @throws HttpError 404 */
     find: (key: string) => serializeClaim(findByKey(key)),
     list: () => [...byDomainId.values()].map(serializeClaim),
   }
@@ -193,9 +183,8 @@ function createVerificationToken(): string {
 }
 
 /**
- * Reads the body of a control request that sets a claim's status. `status` can be any text, so that tests can show clients an
- * unknown status; `reason` becomes the claim's `blocked_reason` if it is blocked, otherwise its `failure_reason`.
- * @throws HttpError 422 for an empty or missing status, and for a status or reason that isn't a string
+ * Reads the body of a control request that sets a claim's status: any non-empty text, so that tests can show clients an unknown
+ * status. @throws HttpError 422 for a missing or malformed field
  */
 function readOutcome({ status, reason }: Record<string, unknown>) {
   if (typeof status !== 'string' || status === '') throw validationError('`status` must be a text.')
@@ -207,8 +196,8 @@ const REGIONS = ['us-east-1', 'eu-west-1', 'sa-east-1', 'ap-northeast-1']
 const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
 
 /**
- * Reads the body of a request to create a claim, with defaults for all fields but `name`. Unknown fields are ignored.
- * @throws HttpError 422 for a body that isn't an object, without `name`, or with a malformed field
+ * Reads the body of a request to create a claim. Unknown fields are ignored; missing fields other than `name` get a default.
+ * @throws HttpError 422 for a malformed body or field
  */
 function readClaimRequest(body: unknown) {
   const fields = readObject(body, 'The body')

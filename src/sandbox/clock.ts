@@ -19,8 +19,7 @@ export function createVirtualClock(report: (error: unknown) => void) {
 
   function arm(timer: Timer): void {
     if (closed) return
-    // Node's timers can fire a millisecond early, so check the time again and, if it is too early, wait for the rest. The sandbox's
-    // longest delay, a claim's expiry, is below the limit of Node's timers, 24 days.
+    // Node's timers can fire a millisecond early, so check the time again and, if it is too early, wait for the rest.
     const end = () => (timer.due > now() ? arm(timer) : void fire(timer))
     timer.timeout = setTimeout(end, Math.max(timer.due - now(), 0))
   }
@@ -43,8 +42,8 @@ export function createVirtualClock(report: (error: unknown) => void) {
     /** Returns the virtual time in milliseconds since 1970. */
     now,
     /**
-     * Calls `run` with `due` when virtual time reaches `due`. After a jump of the clock, `due` may be long past.
-     * @returns a function that cancels the call
+     * Calls `run` with `due` when virtual time has reached `due`, in milliseconds since 1970; after a jump of the clock, `due` may
+     * be long past. @returns a function that cancels the call
      */
     schedule(due: number, run: Timer['run']): () => void {
       const timer: Timer = { due, run }
@@ -52,11 +51,11 @@ export function createVirtualClock(report: (error: unknown) => void) {
       arm(timer)
       return () => cancel(timer)
     },
-    /** Moves the clock forward; resolves when every timer that is due then has run, in the order of due times. */
+    /** Moves the clock forward by `ms`, and runs the timers that are then due, in the order of their due times. */
     async advance(ms: number): Promise<void> {
       offset += ms
       for (const { timeout: armed } of timers) clearTimeout(armed)
-      // Run the timers one after the other: a claim must not expire while an earlier DNS lookup for it is still running.
+      // Run the timers one after the other: in parallel, a claim could expire while an earlier DNS lookup for it is still running.
       const firstDue = () => [...timers].sort((a, b) => a.due - b.due).find(({ due }) => due <= now())
       for (let timer = firstDue(); timer !== undefined; timer = firstDue()) await fire(timer)
       for (const timer of timers) {
@@ -72,8 +71,8 @@ export function createVirtualClock(report: (error: unknown) => void) {
 }
 
 /**
- * Formats a time in the service's format, `YYYY-MM-DD HH:MM:SS.ffffff+00`. Removes up to five zeros at the end of the fraction, so
- * that clients meet a varying number of digits; the microseconds are made up.
+ * Formats a time as the service does, `YYYY-MM-DD HH:MM:SS.ffffff+00`, without up to five zeros at the end of the fraction. The
+ * microseconds are made up.
  */
 export function formatTimestamp(ms: number): string {
   const whole = Math.floor(ms)

@@ -14,10 +14,7 @@ interface ControlOptions {
   readonly requests: object
 }
 
-/**
- * Adds the control API below /_sandbox, with which tests read the state, move the clock, sign in, revoke grants, and set the status
- * of claims and TXT records.
- */
+/** Adds routes below /_sandbox with which tests read and change the sandbox's clock, grants, claims and TXT records. */
 export function addControlRoutes(app: HttpApp, options: ControlOptions): void {
   const { clock, oauth, claims, zones, requests } = options
   const control = app.basePath(CONTROL_PREFIX)

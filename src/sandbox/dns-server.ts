@@ -22,8 +22,8 @@ const OWN_UDP_SIZE = 1232
 const PORT_ATTEMPTS = 20
 
 /**
- * Starts the sandbox's DNS on one loopback port, over UDP and TCP. It answers as the root, the registries, the name servers of
- * all zones and, for queries with RD set, a recursive resolver.
+ * Starts the sandbox's DNS server on one loopback port, over UDP and TCP. It answers as the name server of each zone, from the
+ * root down, and queries with RD set as a recursive resolver.
  * @param wantedPort 0 for any free port
  */
 export async function startDnsServer(zones: ZoneStore, wantedPort: number) {
@@ -87,12 +87,11 @@ function serveTcp(socket: Socket, answerTo: (query: Buffer) => Buffer | undefine
 }
 
 /**
- * Encodes the response to a query. Returns undefined to send none: to a malformed message, to a response, to an opcode other than
- * QUERY, and because of the zone's fault `silent`.
+ * Returns the encoded response to a query; undefined to send none.
  * @param udpLimit maximum bytes of a UDP response to a query without EDNS; undefined over TCP, where responses aren't truncated
  */
 function createResponse(zones: ZoneStore, query: Buffer, udpLimit: number | undefined): Buffer | undefined {
-  // Ignore responses (QR bit set) and opcodes other than QUERY (RFC 1035, section 4.1.1).
+  // Ignore messages shorter than a header, responses (QR bit set), and opcodes other than QUERY (RFC 1035, section 4.1.1).
   if (query.length < 12 || (query.readUInt8(2) & 0xf8) !== 0) return undefined
   let packet: Packet
   try {

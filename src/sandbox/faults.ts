@@ -12,12 +12,9 @@ const FAULT_KINDS = [
   'drop',
   /** Processes the request, then closes the connection after half of the response's body. */
   'truncate',
-  /**
-   * Overwrites headers and JSON fields of the response with the fault's `headers` and `fields`, and fields of each list item with
-   * its `item_fields`.
-   */
+  /** Overwrites headers, JSON fields and list items' fields of the response with the fault's `headers`, `fields`, `item_fields`. */
   'merge',
-  /** Sends the response unchanged, only late. Every kind may have the delays: `before_ms` before processing, `after_ms` after it. */
+  /** Delays the response by `before_ms` and `after_ms`, which the other kinds can have, too. */
   'delay',
 ] as const
 /** Kinds of faults that process the request even without `after`. */
@@ -131,14 +128,11 @@ function readFault(given: Record<string, unknown>) {
     kind,
     /** Matches the request paths that the fault applies to; `*` in the given path stands for any text. */
     path: new RegExp(`^${path.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*')}$`),
-    /**
-     * Whether to process the request even for the kinds `status` and `reset`, so that it takes effect although the client sees a
-     * failure.
-     */
+    /** Whether to process the request also for the kinds `status` and `reset`, so that it takes effect on the server. */
     after: given['after'] === true,
-    /** Milliseconds of real time to wait before the request is processed or, without that, before the fault's effect. */
+    /** Milliseconds of real time to wait when the request arrives, before any processing. */
     beforeMs: number('before_ms', 0),
-    /** Milliseconds of real time to wait, after `beforeMs` and any processing, before the response or the end of the connection. */
+    /** Milliseconds of real time to wait after any processing, before the response or the end of the connection. */
     afterMs: number('after_ms', 0),
     status,
     headers: Object.fromEntries(headers),
@@ -146,7 +140,7 @@ function readFault(given: Record<string, unknown>) {
     body: body === '' ? null : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
     fields: object('fields'),
     itemFields: object('item_fields'),
-    /** Number of matching requests that pass unharmed before the fault applies. */
+    /** Number of matching requests that still pass unharmed before the fault applies. */
     skip: number('skip', 0),
     /** Number of requests that the fault still applies to. Default: no limit. */
     remaining: number('count', Number.POSITIVE_INFINITY),

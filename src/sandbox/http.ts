@@ -10,8 +10,8 @@ export interface HonoEnv {
 export type HttpApp = Hono<HonoEnv>
 
 /**
- * An error response, thrown by route handlers and serialized in `errorResponse`: at the token endpoint as
- * `{"error","error_description"}` (RFC 6749, section 5.2), elsewhere as `{"statusCode","name","message"}`.
+ * Error that is sent as a response: at the token endpoint as `{"error","error_description"}` (RFC 6749, section 5.2), elsewhere as
+ * `{"statusCode","name","message"}`.
  */
 export class HttpError extends Error {
   readonly status: number
@@ -38,10 +38,9 @@ export const TOKEN_PATH = '/oauth/token'
 export const CONTROL_PREFIX = '/_sandbox/'
 
 /**
- * Creates the HTTP application with its guards and error responses, but without routes. The guards refuse requests with a
- * foreign Host header (DNS rebinding) and cross-site requests that could change state (CSRF).
+ * Creates the HTTP application without routes, but with error responses and with guards against DNS rebinding and CSRF.
  * @param port the port that the server listens on, which the Host header must name
- * @param report receives errors that aren't an `HttpError`: bugs of the sandbox
+ * @param report receives errors that aren't an `HttpError`
  */
 export function createHttpApp(port: number, report: (error: unknown) => void): HttpApp {
   const app = new Hono<HonoEnv>()
@@ -62,8 +61,8 @@ export function createHttpApp(port: number, report: (error: unknown) => void): H
       throw new HttpError(421, 'misdirected_request', 'This server has another name.', {
         Connection: 'close',
       })
-    // Refuse requests from other sites (CSRF). Browsers send Origin or Sec-Fetch-Site with a form, so a request with neither is
-    // taken for a program's and allowed.
+    // Refuse requests of other sites that could change state (CSRF). Browsers send Origin or Sec-Fetch-Site with a form, so a
+    // request with neither is taken for a program's and allowed.
     const source = c.req.header('origin') ?? c.req.header('sec-fetch-site') ?? 'none'
     if (c.req.method !== 'GET' && !['none', 'same-origin', `http://${host}`].includes(source))
       throw new HttpError(403, 'cross_site_request', 'Another site cannot do this.')
@@ -101,7 +100,7 @@ export async function readBody(c: Context): Promise<Record<string, unknown>> {
   return isEmpty ? {} : readObject(await parseJsonBody(c), 'The body')
 }
 
-/** Returns a copy of a JSON object. @param what the value's name in the message @throws HttpError 422 for anything else */
+/** Returns a copy of a JSON object. @param what the value's name in the error message @throws HttpError 422 for another value */
 export function readObject(value: unknown, what: string): Record<string, unknown> {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value }
   throw validationError(`${what} must be a JSON object.`)

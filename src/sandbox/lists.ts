@@ -6,9 +6,9 @@ import { type OAuthGrant, type OAuthServer, serializeGrant } from './oauth.ts'
 /**
  * Returns one page of a cursor-paginated list: `{object, has_more, data}`.
  * @param items all items, the newest first
- * @param show serializes an item; called only as far as the page and `has_more` need it, so that long lists stay cheap
+ * @param show serializes an item; called no further than `has_more` needs, so that long lists stay cheap
  * @param matches the filter, applied to the serialized item
- * @throws HttpError 422 for a limit outside 1 to 100, repeated parameters, both cursors at once, and an unknown cursor
+ * @throws HttpError 422 for invalid parameters of pagination
  */
 function takePage<Item extends { readonly id: string }, Shown>(
   c: Context,
@@ -53,7 +53,7 @@ function readParameter(c: Context, name: string): string | undefined {
   return values[0]
 }
 
-/** Returns a UUID that begins with the prefix and ends with the number, so that ids are the same in every run. */
+/** Returns a UUID that begins with the prefix and ends with the number, so that ids don't change from run to run. */
 const idOf = (prefix: string, number: number): string =>
   `${prefix}-0000-4000-8000-${String(number).padStart(12, '0')}`
 
@@ -78,10 +78,7 @@ function createDemoGrant(index: number, startedAt: number): OAuthGrant {
 
 const CONTACT_IMPORT_STATUSES = ['queued', 'in_progress', 'completed', 'failed']
 
-/**
- * Start (seconds after the start of the sandbox) and duration (seconds, unless the import fails earlier) of the six newest imports.
- * All older imports ended before the sandbox started.
- */
+/** Start and duration of the six newest imports, in seconds of virtual time; the start counts from the start of the sandbox. */
 const IMPORT_TIMES = [
   [10, 60],
   [0, 30],
@@ -91,7 +88,7 @@ const IMPORT_TIMES = [
   [86_400, 600],
 ] as const
 
-/** Computes an import's status, the processed share of its rows (0 to 1), and its end. Every tenth import fails at 0.6. */
+/** Computes an import's status, the processed share of its rows (0 to 1), and its end. One in ten imports fails at 0.6. */
 function importProgress(index: number, startedAt: number, now: number) {
   const [starts, lasts] = IMPORT_TIMES[index] ?? [-97 * index, 60]
   const [end, status] = index % 10 === 2 ? [0.6, 'failed'] : [1, 'completed']

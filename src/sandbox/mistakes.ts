@@ -1,7 +1,7 @@
 import { validationError } from './http.ts'
 import { MISTAKEN_CNAME_TARGET, toTxtData, type ZoneFault, type ZoneStore } from './zones.ts'
 
-/** The correct record and its parts, from which the wrong records of `MISTAKES` are built. */
+/** A claim's correct TXT record and its parts, from which the wrong records of `MISTAKES` are built. */
 interface RecordParts {
   readonly name: string
   /** The zone's apex, such as example.com. */
@@ -12,7 +12,7 @@ interface RecordParts {
   readonly token: string
 }
 
-/** Deviations from the correct record; an absent field means no deviation. */
+/** Deviations from a correctly published TXT record; an absent field means no deviation. */
 interface Difference {
   /** Name of the published records. */
   readonly at?: string
@@ -61,8 +61,8 @@ export const MISTAKES: Readonly<Record<string, Mistake>> = {
 }
 
 /**
- * Deletes the TXT and CNAME records at all names that a mistake can use, then publishes a claim's record with the given mistake,
- * and sets or clears the zone's fault.
+ * Publishes a claim's record with the given mistake, and sets or clears the zone's fault. First deletes the TXT and CNAME records
+ * at the names that mistakes use, so that nothing of the previous call is left.
  * @param mistake a key of `MISTAKES`
  * @throws HttpError 422 for an unknown mistake
  */

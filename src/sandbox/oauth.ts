@@ -4,7 +4,7 @@ import { type CryptoKey, SignJWT } from 'jose'
 import { formatTimestamp } from './clock.ts'
 import { type HttpApp, HttpError, readBody, TOKEN_PATH } from './http.ts'
 
-/** A registered public client. Its redirect URI is `/callback` on any loopback port (RFC 8252, section 7.3). */
+/** A registered public client. All clients share the redirect URIs of `isRegisteredRedirectUri`. */
 export interface OAuthClient {
   readonly id: string
   readonly name: string
@@ -40,7 +40,7 @@ export function findClient(id: string): OAuthClient | undefined {
   return Object.values(CLIENTS).find((known) => known.id === id)
 }
 
-/** Whether the redirect URI matches a registered one exactly, apart from its port (RFC 8252, section 7.3). */
+/** Whether the redirect URI is `/callback` on a loopback address, with any port (RFC 8252, section 7.3). */
 export function isRegisteredRedirectUri(redirectUri: string): boolean {
   const port = /^http:\/\/(?:127\.0\.0\.1|\[::1\]|localhost):([1-9][0-9]{0,4})\/callback$/.exec(
     redirectUri,
@@ -72,7 +72,7 @@ export function serializeGrant({ client, ...grant }: OAuthGrant): object {
   }
 }
 
-/** The parameters of a valid authorization request, to which an authorization code is bound (RFC 6749, section 4.1.2). */
+/** Parameters of a valid authorization request that its authorization code is bound to (RFC 6749, section 4.1.2). */
 export interface AuthorizationRequest {
   readonly client: OAuthClient
   readonly redirectUri: string
@@ -94,7 +94,7 @@ interface OAuthOptions {
 const CODE_LIFETIME_MS = 10 * 60_000
 const REFRESH_LIFETIME_MS = 60 * 86_400_000
 
-/** Returns a random base64url string. @param bytes of randomness; the string is a third longer */
+/** Returns a random base64url string. @param bytes number of random bytes; the string is a third longer */
 export function createRandomToken(bytes: number): string {
   return randomBytes(bytes).toString('base64url')
 }
@@ -194,7 +194,7 @@ export function createOAuthServer({ now, issuer, key, accessTokenSeconds }: OAut
     issuer,
     grants: issued as readonly OAuthGrant[],
     counts: counts as Readonly<typeof counts>,
-    /** Returns an authorization code, valid for ten minutes of virtual time and one use. */
+    /** Issues an authorization code, valid for `CODE_LIFETIME_MS` of virtual time and one use. */
     issueCode(approved: AuthorizationRequest): string {
       const code = `ac_${createRandomToken(24)}`
       codes.set(code, { ...approved, expires: now() + CODE_LIFETIME_MS, redeemed: false })
@@ -211,7 +211,7 @@ export function createOAuthServer({ now, issuer, key, accessTokenSeconds }: OAut
       const known = accessTokens.get(accessToken)
       return known !== undefined && known.expires > now() && known.grant.revokedAt === undefined
     },
-    /** Exchanges a code or a refresh token for new tokens. @throws HttpError with a token error (RFC 6749, section 5.2) */
+    /** Exchanges an authorization code or a refresh token for new tokens. @throws HttpError as `tokenError` */
     async exchange(fields: ReadonlyMap<string, string>) {
       const grantType = requireField(fields, 'grant_type')
       // Respond to an unknown grant type with `invalid_request`, because the service doesn't document `unsupported_grant_type`.
@@ -261,12 +261,13 @@ export function addTokenRoutes(app: HttpApp, oauth: OAuthServer): void {
   )
 }
 
+/** Matches the name of a field of a token request that the sandbox reads; other fields are ignored. */
 const PARAMETER = /^(grant_type|client_id|code|redirect_uri|code_verifier|refresh_token|scope)$/
 
 /**
  * Reads the fields of a token request, form-encoded or JSON. Fields with an empty value are treated as omitted, and unknown
  * fields are ignored (RFC 6749, section 3.2).
- * @throws HttpError, sent as `invalid_request`, for another media type, malformed JSON, and a field that is repeated or no string
+ * @throws HttpError, sent as `invalid_request`, for a malformed request
  */
 async function readFields(c: Context): Promise<ReadonlyMap<string, string>> {
   const mediaType = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase()
@@ -286,7 +287,7 @@ async function readFields(c: Context): Promise<ReadonlyMap<string, string>> {
 }
 
 /**
- * Checks the Authorization header of an API request: the API key, or a valid access token, as a bearer token.
+ * Checks that the Authorization header of an API request has the API key or a valid access token as its bearer token.
  * @throws HttpError 401 with WWW-Authenticate (RFC 6750, section 3)
  */
 export function checkCredential(oauth: OAuthServer, apiKey: string, header: string | undefined): void {

@@ -34,14 +34,14 @@ button{cursor:pointer;font-weight:600}button.primary{background:var(--mark);bord
 :focus-visible{outline:3px solid var(--mark);outline-offset:2px}
 `
 
-/** Returns middleware whose Content-Security-Policy keeps a page from loading resources, running scripts and being framed. */
+/** Returns middleware that keeps a page from loading resources, running scripts, being framed and being cached. */
 function pageHeaders(): MiddlewareHandler {
   const headers = secureHeaders({
     contentSecurityPolicy: {
       defaultSrc: ["'none'"],
       styleSrc: [NONCE],
-      // Allow any `http:` address: some browsers check form-action also against the redirect that follows the form, which goes to
-      // the client's loopback listener, and a source expression can't be an IPv6 address such as [::1].
+      // Allow any `http:` address: some browsers apply form-action also to the redirect after the form, to the client's loopback
+      // listener, and a source expression can't be an IPv6 address such as [::1].
       formAction: ["'self'", 'http:'],
       baseUri: ["'none'"],
       frameAncestors: ["'none'"],
@@ -86,7 +86,7 @@ type RedirectTarget = Pick<AuthorizationRequest, 'redirectUri'> & { readonly sta
 const TICKET_LIFETIME_MS = 10 * 60_000
 
 /**
- * Adds GET and POST /oauth/authorize: the authorization code grant (RFC 6749, section 4.1) with PKCE (RFC 7636).
+ * Adds the authorization endpoint, GET and POST /oauth/authorize (RFC 6749, section 3.1), which requires PKCE (RFC 7636).
  *
  * @param autoApprove whether to approve every valid request at once, without the consent page
  */
@@ -112,8 +112,7 @@ export function addAuthorizeRoutes(app: HttpApp, oauth: OAuthServer, autoApprove
   app.get('/oauth/authorize', (c) => {
     const query = new URL(c.req.url).searchParams
     const trusted = readRedirect(query)
-    // Show an error page instead of redirecting if the client or redirect URI is unknown (RFC 6749, section 4.1.2.1): a redirect
-    // to any address would make this an open redirector.
+    // Don't redirect if the client or redirect URI isn't registered (RFC 6749, section 4.1.2.1): this would be an open redirector.
     if (typeof trusted === 'string') return refusalPage(c, trusted)
     const target = { ...trusted, state: query.get('state') ?? undefined }
     const request = readRequest(query)

@@ -22,9 +22,9 @@ export interface SandboxOptions {
   readonly port?: number | undefined
   /** DNS port on loopback, for UDP and TCP; any free port if 0 or absent. */
   readonly dnsPort?: number | undefined
-  /** Whether to approve every sign-in at once, without the consent page. */
+  /** Whether to approve each valid sign-in request at once, without the consent page. */
   readonly autoApprove?: boolean | undefined
-  /** Whether to publish the record of each new claim at once. */
+  /** Whether to publish the TXT record of each new claim at once. */
   readonly autoPublish?: boolean | undefined
   /** Number of contact imports. Default: 25. */
   readonly imports?: number | undefined
@@ -32,7 +32,7 @@ export interface SandboxOptions {
   readonly grants?: number | undefined
   /** Lifetime of access tokens in virtual seconds. Default: 900. */
   readonly accessTokenSeconds?: number | undefined
-  /** Virtual seconds before each DNS lookup for a claim, and from its status `verified` to its final one. Default: 0.25. */
+  /** Virtual seconds before each DNS lookup for a claim, and from its status `verified` to its final status. Default: 0.25. */
   readonly stepSeconds?: number | undefined
 }
 
@@ -40,7 +40,7 @@ export type Sandbox = Awaited<ReturnType<typeof startSandbox>>
 
 /**
  * Starts the local service: HTTP and DNS on loopback, with all state in memory. The sandbox imports no module of the client: a bug
- * in shared code would be the same on both sides, and no test could see it.
+ * in shared code would be on both sides, where tests of one against the other can't see it.
  * @throws the system's error if a port isn't available
  */
 export async function startSandbox(options: SandboxOptions) {
@@ -52,7 +52,7 @@ export async function startSandbox(options: SandboxOptions) {
   const { privateKey: key } = await generateKeyPair('ES256')
   const zones = createZoneStore()
   const dns = await startDnsServer(zones, options.dnsPort ?? 0)
-  // The application needs the port (issuer, Host check), which is known only once the server listens. So answer 503 until then.
+  // The application needs the port (issuer, Host check), which is known once the server listens. Until `app` is set, answer 503.
   let app: HttpApp | undefined
   const server = createServer(
     getRequestListener((request, env) => app?.fetch(request, env) ?? new Response(null, { status: 503 }), {

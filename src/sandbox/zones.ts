@@ -6,9 +6,8 @@ export type RecordType = 'A' | 'CNAME' | 'NS' | 'TXT'
 export type RecordData = string | readonly Buffer[]
 
 /**
- * Way in which DNS fails for a zone. Its name servers don't respond (`silent`), respond REFUSED (`refused`), or respond NOERROR
- * without data and without AA (`lame`: a lame delegation), except to SOA and NS queries. With `cached`, resolvers have cached that
- * the zone has no TXT records.
+ * Way in which DNS fails for a zone: its name servers don't respond (`silent`), refuse (`refused`) or don't know the zone (`lame`:
+ * a lame delegation), or resolvers have cached that it has no TXT records (`cached`).
  */
 export type ZoneFault = 'silent' | 'refused' | 'lame' | 'cached'
 
@@ -16,7 +15,7 @@ export interface DnsZone {
   /** The zone's name in lowercase without the final dot; '' for the root. */
   readonly apex: string
   serial: number
-  /** Whether this is the root or a top-level domain, which exist so that clients can follow delegations from the root. */
+  /** Whether the zone is the root or a top-level domain. */
   readonly isParent: boolean
   fault: ZoneFault | undefined
 }
@@ -32,7 +31,7 @@ const TTL: Readonly<Record<RecordType, number>> = { A: 3600, NS: 3600, CNAME: 30
 /** Negative TTL in seconds: the SOA record's TTL and MINIMUM in negative responses (RFC 2308, section 5). */
 const NEGATIVE_TTL = 60
 
-/** Labels that form public suffixes with a country code, such as co.uk: a small stand-in for the Public Suffix List. */
+/** Labels that form a public suffix with a two-letter top-level domain, such as co.uk: a stand-in for the Public Suffix List. */
 const SECOND_LEVELS = ['ac', 'co', 'com', 'edu', 'gov', 'net', 'ne', 'nom', 'or', 'org']
 
 function parentName(name: string): string {
@@ -48,7 +47,7 @@ export type ZoneStore = ReturnType<typeof createZoneStore>
  */
 export function createZoneStore() {
   const zones = new Map<string, DnsZone>()
-  /** The RRsets of all zones, by owner name and type. */
+  /** RRsets of all zones, by owner name and type; SOA records are made when they are asked for. */
   const names = new Map<string, Map<RecordType, readonly RecordData[]>>()
   /** For each name, the number of names at or below it that have records. */
   const counts = new Map<string, number>()
@@ -66,12 +65,12 @@ export function createZoneStore() {
   function findZone(name: string): DnsZone | undefined {
     for (let apex = name; ; apex = parentName(apex)) {
       const zone = zones.get(apex)
-      // Don't return the root for other names: its NXDOMAIN would deny a top-level domain that exists outside of the sandbox.
+      // Don't return the root for other names: its NXDOMAIN would deny a top-level domain that may exist outside of the sandbox.
       if (zone !== undefined || apex === '') return apex === '' && name !== '' ? undefined : zone
     }
   }
 
-  /** Returns the zone of a name, other than the root or a top-level domain; creates it, and the zones above, if it's missing. */
+  /** Returns the zone of a name below a top-level domain; creates this zone, and those above, if missing. */
   function ensureZone(name: string): DnsZone {
     const existing = findZone(name)
     if (existing !== undefined && !existing.isParent) return existing
@@ -109,7 +108,7 @@ export function createZoneStore() {
     ensureZone,
     setRecords,
     recordsAt: (name: string): ReadonlyMap<RecordType, readonly RecordData[]> | undefined => names.get(name),
-    /** Whether records exist at or below the name: if so, a missing type is NODATA, not NXDOMAIN (RFC 8020). */
+    /** Whether records exist at or below a name other than the root: if so, a missing type is NODATA, not NXDOMAIN (RFC 8020). */
     nameExists: (name: string): boolean => (counts.get(name) ?? 0) > 0,
   }
 }
@@ -133,7 +132,7 @@ export interface DnsResponse {
 }
 
 /**
- * Returns the response to a question (RFC 1034, section 4.3.2), with wildcards (RFC 4592); `'silence'` to send none.
+ * Returns the response to a question (RFC 1034, section 4.3.2); `'silence'` to send none.
  * @param asked the name in the question's letter case, which the answer's owner name repeats
  * @param recursion whether the query has RD set: then a zone's fault shows as at a recursive resolver
  */
@@ -185,8 +184,8 @@ function answerWithFault(
   }
   // Fail only TXT queries to a resolver: queries that find the zone (SOA, NS, A) would still succeed from its cache.
   if (recursion) return type === 'TXT' ? { rcode: RCODES.servFail } : undefined
-  // Answer SOA and NS queries with a referral to the zone's servers, as the registry does: the registry and the faulty servers
-  // share one address here, and such queries are treated as sent to the registry.
+  // Answer SOA and NS queries as the registry would, with a referral to the zone's servers: it shares one address with the
+  // faulty servers, and clients find the zone with these queries.
   if (type === 'SOA' || type === 'NS') {
     const hosts = zones.recordsAt(zone.apex)?.get('NS')
     const authorities = toRRs(zone.apex, 'NS', hosts)
@@ -197,8 +196,8 @@ function answerWithFault(
 }
 
 /**
- * Returns the RRsets at a name or at the wildcard that covers it (RFC 4592), none for a name with records only below it (an empty
- * non-terminal); undefined if the name doesn't exist.
+ * Returns the RRsets at a name or at the wildcard that covers it (RFC 4592); an empty map for an empty non-terminal, a name with
+ * records only below it; undefined if the name doesn't exist.
  */
 function findRecords(zones: ZoneStore, zone: DnsZone, name: string): ReturnType<ZoneStore['recordsAt']> {
   const types = zones.recordsAt(name)
@@ -235,7 +234,7 @@ function soa(zone: DnsZone, ttl: number): Answer {
 function toRRs(name: string, type: RecordType, data: readonly RecordData[] | undefined): Answer[] {
   const owner = name === '' ? '.' : name
   return (data ?? []).map((one) => {
-    // Copy the list, because dns-packet's encoder modifies it.
+    // Copy the list of character strings, because dns-packet's encoder modifies the list.
     const value = typeof one === 'string' ? one : [...one]
     return { type, name: owner, ttl: TTL[type], data: value } as Answer
   })
