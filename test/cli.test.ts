@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { walkCommands } from '../src/commands/definition.ts'
 import { createGlobalOptions } from '../src/commands/options.ts'
-import { tree } from '../src/commands/tree.ts'
+import { commandTree } from '../src/commands/tree.ts'
 import { OutputClosedError } from '../src/context.ts'
 import { CliError } from '../src/errors.ts'
 import { toLongFlag } from '../src/settings/option.ts'
@@ -20,7 +20,7 @@ async function type(line: string | readonly string[], options: FakeContextOption
 const globalFlags = createGlobalOptions().map(({ flags }) => toLongFlag(flags))
 
 test('test/contract.ts lists exactly the commands of the command tree, and settings name only commands of that list', () => {
-  expect([...walkCommands(tree)].map(({ path }) => path.join(' ')).toSorted()).toEqual(
+  expect([...walkCommands(commandTree)].map(({ path }) => path.join(' ')).toSorted()).toEqual(
     Object.keys(COMMAND_FLAGS).toSorted(),
   )
   for (const { commands = [] } of Object.values<SettingDefinition<unknown>>(SETTINGS))
@@ -50,7 +50,7 @@ test.each(Object.entries(COMMAND_FLAGS))(
 
 test('mailclaim --help, -h and help list every top-level command or group, and every global option', async () => {
   const { stdout } = await type('--help')
-  for (const word of Object.keys(tree)) expect(stdout).toMatch(new RegExp(`^  ${word}  +\\w`, 'm'))
+  for (const word of Object.keys(commandTree)) expect(stdout).toMatch(new RegExp(`^  ${word}  +\\w`, 'm'))
   expect(globalFlags.toSorted()).toEqual(GLOBAL_FLAGS.split(' ').toSorted())
   for (const option of `${GLOBAL_FLAGS} --help --version`.split(' '))
     expect(stdout, option).toMatch(new RegExp(`^  (-\\w, )?${option}\\b`, 'm'))
@@ -81,7 +81,7 @@ test('mailclaim without arguments prints one screen with the first steps and eve
   expect(lines.filter((line) => line.length > 79)).toEqual([])
   expect(lines.flatMap((line) => /^ {2}(\w+) +\w/.exec(line)?.[1] ?? [])).toEqual([
     ...Array(3).fill('mailclaim'),
-    ...Object.keys(tree),
+    ...Object.keys(commandTree),
   ])
   expect(stdout).toContain('mailclaim --help')
 })

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { walkCommands } from '../src/commands/definition.ts'
-import { tree } from '../src/commands/tree.ts'
+import { commandTree } from '../src/commands/tree.ts'
 import { Exit } from '../src/errors.ts'
 import { createFakeContext } from './fake-context.ts'
 import { run } from './run.ts'
@@ -60,7 +60,7 @@ test('mailclaim commands --json matches its schema, and lists every command', as
   const document = await describedCommands()
   expect(schemas.problems('commands.json', document)).toEqual([])
   expect(document.data.map(({ command }: { command: string }) => command)).toEqual(
-    [...walkCommands(tree)].map(({ path }) => path.join(' ')),
+    [...walkCommands(commandTree)].map(({ path }) => path.join(' ')),
   )
 })
 

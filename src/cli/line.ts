@@ -1,6 +1,6 @@
 import type { CommandDefinition, CommandGroup, CommandNode, CommandTree } from '../commands/definition.ts'
 import { createGlobalOptions, loadCommandDefinition } from '../commands/options.ts'
-import { tree } from '../commands/tree.ts'
+import { commandTree } from '../commands/tree.ts'
 import { type OptionDefinition, toLongFlag } from '../settings/option.ts'
 
 export function isCommandGroup(node: CommandNode): node is CommandGroup {
@@ -61,18 +61,15 @@ export function splitArgv(argv: readonly string[]): CommandLine {
 }
 
 /** Loads the definition of the command; undefined for a group, for `mailclaim` itself, and for an unknown command. */
-export async function loadCommand({
-  path,
-  node,
-  unknownWord,
-}: CommandLine): Promise<CommandDefinition | undefined> {
+export async function loadCommand(line: CommandLine): Promise<CommandDefinition | undefined> {
+  const { path, node, unknownWord } = line
   const isCommand = node !== undefined && !isCommandGroup(node) && unknownWord === undefined
   return isCommand ? loadCommandDefinition(path, node) : undefined
 }
 
 /** Returns the subcommands of a group, or the whole command tree if the node is undefined; undefined for a command. */
 export function subcommandsOf(node: CommandNode | undefined): CommandTree | undefined {
-  if (node === undefined) return tree
+  if (node === undefined) return commandTree
   return isCommandGroup(node) ? node.commands : undefined
 }
 

@@ -1,7 +1,7 @@
 import { Command, CommanderError } from 'commander'
 import { type CommandDefinition, type CommandTree, collectSelectableFields } from '../commands/definition.ts'
 import { createGlobalOptions, formatArgumentHelp, getHelpOptions, ROOT_HELP } from '../commands/options.ts'
-import { tree } from '../commands/tree.ts'
+import { commandTree } from '../commands/tree.ts'
 import type { Context } from '../context.ts'
 import { Exit, type ExitCode, usageError } from '../errors.ts'
 import { type GivenOptions, resolveSettings, type Settings, usesSharedStore } from '../settings/settings.ts'
@@ -104,7 +104,7 @@ function buildRootCommand(
     })
   root.addHelpText('after', `\nStart with: mailclaim login\nWithout an account: mailclaim sandbox`)
   if (definition === undefined) addOptions(root, createGlobalOptions(), GLOBAL_OPTIONS_TITLE)
-  addLevel(root, tree, [])
+  addLevel(root, commandTree, [])
   return root
 
   function addLevel(parent: Command, level: CommandTree, path: readonly string[]): void {

@@ -1,7 +1,7 @@
 import type { CommanderError } from 'commander'
 import { type CommandDefinition, walkCommands } from '../commands/definition.ts'
 import { createGlobalOptions } from '../commands/options.ts'
-import { tree } from '../commands/tree.ts'
+import { commandTree } from '../commands/tree.ts'
 import { type Context, OutputClosedError } from '../context.ts'
 import { CliError, Exit, type ExitCode, usageError } from '../errors.ts'
 import { maskUserInfo } from '../settings/addresses.ts'
@@ -119,7 +119,7 @@ const SYNONYMS = { whoami: 'status', signin: 'login', signout: 'logout', ls: 'li
  */
 function suggestCommands(word: string): string | undefined {
   const last = Object.hasOwn(SYNONYMS, word) ? SYNONYMS[word as keyof typeof SYNONYMS] : word
-  const found = [...walkCommands(tree)].filter(({ path }) => path.at(-1) === last)
+  const found = [...walkCommands(commandTree)].filter(({ path }) => path.at(-1) === last)
   const commands = found.map(({ path }) => `mailclaim ${path.join(' ')}`)
   return commands.length === 0 ? undefined : `did you mean ${commands.join(', or ')}?`
 }

@@ -13,7 +13,7 @@ const TRY = 'Try'
 const SETUP = 'Set up'
 
 /** All commands, in the order of `mailclaim --help`. */
-export const tree: CommandTree = {
+export const commandTree: CommandTree = {
   login: leaf('sign in with the browser', () => import('./login.ts'), SIGN_IN),
   logout: leaf('forget the session of the profile', () => import('./logout.ts'), SIGN_IN),
   auth: {
@@ -81,7 +81,7 @@ export const tree: CommandTree = {
   completion: leaf('print the completion script of a shell', () => import('./completion.ts'), SETUP),
   commands: leaf(
     'describe every command, for programs',
-    async () => ({ command: (await import('./commands.ts')).createCommandsCommand(tree) }),
+    async () => ({ command: (await import('./commands.ts')).createCommandsCommand(commandTree) }),
     SETUP,
   ),
 }

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { saveClaim } from '../../src/claims/ledger.ts'
 import { walkCommands } from '../../src/commands/definition.ts'
-import { tree } from '../../src/commands/tree.ts'
+import { commandTree } from '../../src/commands/tree.ts'
 import { SETTING_KEYS, settingName } from '../../src/settings/table.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import { createFakeContext, fakeSettings } from '../fake-context.ts'
@@ -24,7 +24,7 @@ test.each<[string, readonly string[]]>([
   ['config ', ['list', 'get', 'set', 'unset']],
   ['--profile x config u', ['unset']],
   ['help config s', ['set']],
-  ['help ', Object.keys(tree)],
+  ['help ', Object.keys(commandTree)],
   ['help config set ', []],
   ['nothing ', []],
   ['config get ', SETTING_KEYS.map(settingName)],
@@ -83,7 +83,7 @@ test('completion of a claim offers the domains in the ledger of the given profil
 test('completion prints nothing on stderr, and on each line a candidate that starts with the typed word, or `:files` for file names', async () => {
   const word = fc.oneof(
     fc.constantFrom('', '-', '--', '--json', '--format', '--format=', '--profile', 'help', '../x'),
-    fc.constantFrom(...[...walkCommands(tree)].flatMap(({ path }) => path)),
+    fc.constantFrom(...[...walkCommands(commandTree)].flatMap(({ path }) => path)),
     fc.string({ unit: 'binary', maxLength: 12 }).filter((text) => !text.includes(' ')),
   )
   const context = createFakeContext()

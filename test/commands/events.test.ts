@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { walkCommands } from '../../src/commands/definition.ts'
-import { tree } from '../../src/commands/tree.ts'
+import { commandTree } from '../../src/commands/tree.ts'
 import { HttpTransportError } from '../../src/context.ts'
 import { createFakeContext, jsonResponse } from '../fake-context.ts'
 import { type Client, control, createClient, createRealClock } from '../hardening/in-process-client.ts'
@@ -15,7 +15,7 @@ interface Event {
 const KEYS = ['event', 'at', 'claim', 'earlier', 'report', 'import', 'error', 'url']
 
 async function definedFor(command: string) {
-  const found = [...walkCommands(tree)].find(({ path }) => path.join(' ') === command)
+  const found = [...walkCommands(commandTree)].find(({ path }) => path.join(' ') === command)
   return Object.keys((await found?.leaf.load())?.events ?? {})
 }
 

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { collectErrorCodes } from '../../src/commands/commands.ts'
 import { walkCommands } from '../../src/commands/definition.ts'
-import { tree } from '../../src/commands/tree.ts'
+import { commandTree } from '../../src/commands/tree.ts'
 import { type HttpResponse, HttpTransportError } from '../../src/context.ts'
 import { ERRORS } from '../../src/errors.ts'
 import { invalidResponseError } from '../../src/service/problems.ts'
@@ -95,7 +95,7 @@ const world = () =>
 async function expectPromised(ran: Ran): Promise<void> {
   expectCalmFailure(ran)
   expect(ran.stdout + ran.stderr).not.toContain(KEY)
-  const [command] = [...walkCommands(tree)].filter(
+  const [command] = [...walkCommands(commandTree)].filter(
     ({ path }) => path.join(' ') === ran.words.slice(0, path.length).join(' '),
   )
   const errors = command === undefined ? [] : collectErrorCodes(await command.leaf.load())

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { walkCommands } from '../../src/commands/definition.ts'
-import { tree } from '../../src/commands/tree.ts'
+import { commandTree } from '../../src/commands/tree.ts'
 import { DnsTransportError } from '../../src/context.ts'
 import { createFakeContext, type FakeContext, jsonResponse, textResponse } from '../fake-context.ts'
 import { run } from '../run.ts'
@@ -173,7 +173,7 @@ function strangeLines({ stderr }: FakeContext): string[] {
 
 test('the tests with hostile text cover every command', () => {
   const attacked = COMMANDS.map(([, line]) => `${line} `)
-  const names = [...walkCommands(tree)].map(({ path }) => `${path.join(' ')} `)
+  const names = [...walkCommands(commandTree)].map(({ path }) => `${path.join(' ')} `)
   expect(names.filter((name) => !attacked.some((line) => line.startsWith(name)))).toEqual([])
 })
 

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { walkCommands } from '../../src/commands/definition.ts'
-import { tree } from '../../src/commands/tree.ts'
+import { commandTree } from '../../src/commands/tree.ts'
 import type { Sandbox } from '../../src/sandbox/sandbox.ts'
 import { createFakeDns } from '../dns/fake-dns.ts'
 import { createFakeClock, createFakeContext, textResponse } from '../fake-context.ts'
@@ -14,7 +14,7 @@ import { createWorld } from './built-program.ts'
 
 const schemas = readSchemas(SCHEMAS)
 const FORMATS = ['json', 'jsonl'] as const
-const NAMES = [...walkCommands(tree)].map(({ path }) => path.join(' '))
+const NAMES = [...walkCommands(commandTree)].map(({ path }) => path.join(' '))
 
 /** Exit code and output of a command. */
 interface Ended {
@@ -190,8 +190,8 @@ test.each(['claim', ...['create', 'record', 'check', 'verify', 'watch'].map((wor
 test.each(NAMES)(
   'the JSON output of mailclaim %s without settings, and its error for an unknown option, match the schemas',
   async (name) => {
-    const definition = await [...walkCommands(tree)].find(({ path }) => path.join(' ') === name)?.leaf.load()
-    const given = (definition?.arguments ?? []).map(() => 'example')
+    const found = [...walkCommands(commandTree)].find(({ path }) => path.join(' ') === name)
+    const given = ((await found?.leaf.load())?.arguments ?? []).map(() => 'example')
     const stays = name === 'sandbox' ? ['--exit-with-stdin'] : []
     const words = [...name.split(' '), ...given, ...stays, '--json']
     const start = async (line: readonly string[]): Promise<Ended> => {

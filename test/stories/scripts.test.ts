@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { walkCommands } from '../../src/commands/definition.ts'
-import { tree } from '../../src/commands/tree.ts'
+import { commandTree } from '../../src/commands/tree.ts'
 import { posixQuote } from '../../src/shell-quote.ts'
 import { needs } from '../requirements.ts'
 import { install, type ServedWorld, shareSandbox } from './built-program.ts'
@@ -116,7 +116,7 @@ describe.runIf(needs('posix'))('the ends of a pipe', () => {
       sandbox: ['--exit-with-stdin'],
     }
     const lines = await Promise.all(
-      [...walkCommands(tree)].map(async ({ path, leaf }) => {
+      [...walkCommands(commandTree)].map(async ({ path, leaf }) => {
         const { arguments: taken = [], options = [] } = await leaf.load()
         const line = ['mailclaim', ...path, ...taken.map(() => 'one.example')].join(' ')
         const time = options.some(({ flags }) => flags.startsWith('--timeout')) ? '--timeout 1' : ''
