@@ -19,7 +19,7 @@ async function type(line: string | readonly string[], options: FakeContextOption
 
 const globalFlags = createGlobalOptions().map(({ flags }) => toLongFlag(flags))
 
-test('test/contract.ts lists exactly the commands of the command tree, and settings name only commands of that list', () => {
+test('test/contract.ts lists exactly the commands of the command tree, among them those that settings name', () => {
   expect([...walkCommands(commandTree)].map(({ path }) => path.join(' ')).toSorted()).toEqual(
     Object.keys(COMMAND_FLAGS).toSorted(),
   )
@@ -28,7 +28,7 @@ test('test/contract.ts lists exactly the commands of the command tree, and setti
 })
 
 test.each(Object.entries(COMMAND_FLAGS))(
-  'the help of mailclaim %s has its options and examples in 40 lines, of which only examples may exceed 80 columns',
+  'mailclaim %s --help lists the options and examples in at most 40 lines, of which only examples exceed 80 columns',
   async (words, options) => {
     const { code, stdout, stderr } = await type(`${words} --help`)
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
@@ -58,7 +58,7 @@ test('mailclaim --help, -h and help list every top-level command or group, and e
   expect((await type('help config set')).stdout).toBe((await type('config set -h')).stdout)
 })
 
-test('help has bold headings on a terminal, and none with NO_COLOR, --no-color or in a pipe', async () => {
+test('mailclaim --help has bold headings on a terminal, but no escape sequences with NO_COLOR, with --no-color or in a pipe', async () => {
   const terminal = { columns: 80 }
   expect((await type('--help', { terminal })).stdout).toContain('\u001b[1mUsage:')
   expect((await type('--help --no-color', { terminal })).stdout).not.toContain('\u001b')
@@ -206,7 +206,7 @@ test('global options are accepted before, between and after the words of a comma
     expect(JSON.parse((await type(line)).stdout).object).toBe('list')
 })
 
-test('if --format is given twice, the last value is used; a second --resolver is validated too', async () => {
+test('of two --format options the last is used, but of two --resolver options both are validated', async () => {
   const { stdout } = await type('config list --format tsv --format json --profile one --profile one')
   expect(JSON.parse(stdout).object).toBe('list')
   const { code, stderr } = await type('--resolver 192.0.2.1 config list --resolver 300.0.2.2')
@@ -227,7 +227,7 @@ describe('errors and exit codes', () => {
     return { ...context, stdout: { ...context.stdout, write } }
   }
 
-  test('a command that is ended by a signal exits with the code of the signal even if its output fails too', async () => {
+  test('a command that is ended by a signal exits with the exit code of the signal even if its output fails too', async () => {
     const context = failing(new CliError('output_failed', 'the output cannot be written: write EIO'))
     expect(await run(['--version'], context)).toBe(1)
     context.interrupt('SIGTERM')

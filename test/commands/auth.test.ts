@@ -37,7 +37,7 @@ it('auth token prints the access token and nothing else', async () => {
   expect(stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/)
 })
 
-it('auth token prints MAILCLAIM_API_KEY with a single line break if the variable ends with one', async () => {
+it('auth token prints the key in MAILCLAIM_API_KEY with a single line break, even if the variable ends with one', async () => {
   const world = await createSandboxSession({ environment: { apiKey: 'key-1\n' } })
   expect(await mailclaim(world, 'auth', 'token')).toEqual({ exit: 0, stdout: 'key-1\n', stderr: '' })
 })
@@ -59,7 +59,7 @@ it('auth token of a profile that is not signed in hints at the profile that is s
   expect(stderr).toMatch(/not signed in\nhint: .*\(default\): mailclaim auth switch default\n$/)
 })
 
-it('auth token --scope prints an access token limited to that scope, and the next auth token without it prints another', async () => {
+it('auth token --scope prints an access token limited to that scope, which auth token without --scope does not print', async () => {
   const world = await signedIn()
   const before = world.session()
   const { exit, stdout } = await mailclaim(world, 'auth', 'token', '--scope', 'emails:send')
@@ -162,7 +162,7 @@ describe('auth status', () => {
     })
   })
 
-  it('auth status during another login reports the state `active` if that login ends, `refreshing` if it holds the lock, and `store_unavailable` if it released the lock without a new session file', async () => {
+  it('auth status during another login reports the state `active` once that login ends, `refreshing` while the login holds the lock, and `store_unavailable` if the login released the lock without writing the session file', async () => {
     const keychain = createFakeKeychain()
     const world = await signedIn({ keychain }, 'keychain')
     const { disk, lock } = world.files
@@ -353,7 +353,7 @@ it.each([
   expect(await world.counts()).toMatchObject({ refreshes: 0 })
 })
 
-it('auth list shows the kind of credential of each known profile and of the one of --profile; auth switch refuses an unknown profile', async () => {
+it('auth list shows the known profiles and also an unknown one given with --profile, to which auth switch fails with exit 2', async () => {
   const world = await signedIn()
   const { stdout } = await mailclaim(world, 'auth', 'list', '--json', '--profile', 'work')
   expect(JSON.parse(stdout).data).toEqual([
@@ -392,7 +392,7 @@ it('auth switch warns if MAILCLAIM_API_KEY is set, or MAILCLAIM_PROFILE to anoth
 })
 
 it.each(['..', 'a/b', '.hidden', 'UPPER', 'con', 'x'.repeat(65), ''])(
-  'the profile name %j is refused with exit 2',
+  'auth token rejects the profile name %j with exit 2',
   async (name) => {
     const world = await createSandboxSession()
     expect(await mailclaim(world, 'auth', 'token', `--profile=${name}`)).toMatchObject({ exit: 2 })

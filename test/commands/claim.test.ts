@@ -74,7 +74,7 @@ test('claim --json prints the claim on stdout at its timeout, and exits 8 with o
   expect(jsonLines(events.stdout)[2]).toMatchObject({ report: { verdict: 'fix', claim: null } })
 })
 
-test('claim resumes the open claim of a domain, and warns of options without effect; with another --region, claim creates a second claim', async () => {
+test('claim resumes the open claim of a domain, with a warning about an option without effect, but creates a second claim for another --region', async () => {
   const world = claiming(undefined, { txt: () => [] })
   await world.run('claim', 'example.com', '--timeout', '1')
   const { stderr } = await world.run('claim', 'example.com', '--timeout', '1', '--open-tracking')
@@ -134,7 +134,7 @@ test.each([
   ['canceled', 9],
   ['blocked', 9],
   ['completed', 0],
-])('claim, waiting for DNS, ends within two minutes after the status becomes %s', async (status, exit) => {
+])('claim, waiting for DNS, ends within two minutes after the claim becomes %s', async (status, exit) => {
   const world = claiming((second) => (second > 65 ? { status } : {}), { txt: () => [] })
   const { code, stdout, stderr } = await world.run('claim', 'example.com', '--format', 'jsonl')
   const events = ['created', 'record', 'waiting', 'status', 'done']

@@ -26,10 +26,7 @@ const read = (context: FakeContext) => JSON.parse(readFileSync(getConfigPath(con
 test('config get prints a number in the configuration file as text, and config set replaces it', async () => {
   const context = createFakeContext()
   write(context, { version: 1, profiles: { default: { base_url: 5 } } })
-  expect(await type('config get base-url --format value', context)).toMatchObject({
-    code: 0,
-    stdout: '5\n',
-  })
+  expect(await type('config get base-url --format value', context)).toMatchObject({ code: 0, stdout: '5\n' })
   expect(await type('config set base-url https://api.example.com', context)).toMatchObject({ code: 0 })
   expect(read(context).profiles).toEqual({ default: { base_url: 'https://api.example.com' } })
 })
@@ -130,7 +127,7 @@ test.each(['https://me:pw@api.example.com/x?key=pw#pw', 'me:pw@api.example.com']
   },
 )
 
-test('config set and unset keep unknown keys of the configuration file', async () => {
+test('config set and config unset keep unknown keys of the configuration file', async () => {
   const context = createFakeContext()
   const profile = { color: 'blue', store: 'file', resolver: '192.0.2.1' }
   write(context, { version: 1, theme: 'dark', profiles: { default: profile } })
@@ -144,7 +141,7 @@ test('config set and unset keep unknown keys of the configuration file', async (
   })
 })
 
-test('an invalid resolver in the configuration file makes claims check fail, but not config get of another setting and config unset', async () => {
+test('an invalid resolver in the configuration file makes claims check fail, but not config get of another setting or config unset', async () => {
   const context = createFakeContext()
   write(context, { version: 1, profiles: { default: { resolver: 'soon', store: 'file' } } })
   expect(await type('config get store', context)).toMatchObject({ code: 0, stdout: 'file\n' })
@@ -163,7 +160,7 @@ test.each([
   ['{"version":2,"profiles":{}}', 'it was written by a later version of mailclaim'],
   ['{"version":1,"profiles":{"default":7}}', 'profiles.default is not an object'],
 ])(
-  'a configuration file with the unusable content %j is kept: `config set`, `config get`, `logout` and `claims list` fail; `config list`, `commands`, `completion` and `--help` work',
+  'the unusable configuration file %j makes `config set`, `config get`, `logout` and `claims list` fail, but not `config list`, `commands`, `completion` and `--help`',
   async (text, message) => {
     const context = createFakeContext()
     write(context, text)

@@ -114,7 +114,7 @@ test('doctor on Windows says that it does not check the permissions of directori
   })
 })
 
-test.runIf(needs('posix'))('the chmod remedy of doctor quotes names for the shell', async () => {
+test.runIf(needs('posix'))('the chmod remedy of doctor quotes directory names for the shell', async () => {
   const context = createSetup()
   const directory = join(context.directories.state, "o'brien; $(exit)")
   const paths = { config: join(directory, 'c'), state: join(directory, 's') }
@@ -199,7 +199,7 @@ test.each<Row>([
       return [`a resolver that answers ${name}`, DNS, 'warning', 0, { dns }, said, 'config set resolver']
     },
   ),
-])('with %s, the check "%s" of doctor is %s, and the exit code %i', async (...row) => {
+])('with %s, doctor gives the check "%s" the status `%s`, and exits %i', async (...row) => {
   const [, check, status, exit, { words, ...options }, message, remedy] = row
   const { code, of, stderr } = await doctor(createSetup(options), words)
   expect({ code, ...of(check) }).toMatchObject({

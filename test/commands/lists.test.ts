@@ -165,7 +165,7 @@ it.each([
   expect(result.err).toMatch(/^error: /)
 })
 
-test('grants list writes 100,000 items in pieces of less than 10,000 characters', async () => {
+test('grants list --json writes 100,000 items in pieces of less than 10,000 characters', async () => {
   const pages = 1000
   let page = 0
   const context = createFakeContext({

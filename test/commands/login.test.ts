@@ -126,7 +126,7 @@ describe('login', () => {
     ['an empty scope', { scope: [''] }, /--scope/],
     ['a redirect URI that is not an address', { redirectUri: 'callback' }, /--redirect-uri/],
     ['a resource that is not an address', { resource: 'mail' }, /resource/],
-  ])('login refuses %s with exit 2, before it sends a request', async (_what, options, says) => {
+  ])('login rejects %s with exit 2, before it sends a request', async (_what, options, says) => {
     const context = contextWith()
     const started = start(context, { store: 'file', ...options })
     await expect(started).rejects.toMatchObject({ exit: Exit.usage, message: expect.stringMatching(says) })
@@ -207,7 +207,7 @@ describe('login', () => {
   })
 
   it.each(['json', 'jsonl'])(
-    'login --format %s prints the address to open as a line of JSON, opens no browser, and then prints the result',
+    'login --format %s prints the authorization URL as a line of JSON, opens no browser, and then prints the result',
     async (format) => {
       const context = contextWith({ terminal: { columns: 80 } })
       const { ended, asked } = await signIn(context, { store: 'file', format })
@@ -367,7 +367,7 @@ describe('login', () => {
     it.each([
       ['with the browser', ['--timeout', '3600']],
       ['with an API key', ['--with-api-key']],
-    ])('login %s at another base URL drops issuer and authorization endpoint', async (_how, words) => {
+    ])('login %s at another base URL removes the former issuer from the profile', async (_how, words) => {
       const { sandbox, baseUrl, client } = await twoNames()
       await client.run(['config', 'set', 'base-url', baseUrl])
       await client.run(['config', 'set', 'issuer', sandbox.baseUrl])
@@ -454,7 +454,7 @@ describe('login', () => {
       ['key_0123456789\\n\n', 'characters'],
       ['k\0e\0y\0\n', 'UTF-8'],
       ['two\nlines\n', 'that is not an API key'],
-    ])('login --with-api-key refuses %j as an API key', async (text, message) => {
+    ])('login --with-api-key rejects the input %j with exit 2', async (text, message) => {
       const context = createFakeContext()
       context.stdin.stream.end(text)
       const started = start(context, { store: 'file', withApiKey: true })

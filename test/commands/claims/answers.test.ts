@@ -21,7 +21,7 @@ const ASKING = [
 ]
 
 describe.each(Object.entries(OTHERS))('a response about %s', (_what, other) => {
-  test.each(ASKING)('mailclaim %s refuses a response with an unexpected name or id', async (line) => {
+  test.each(ASKING)('mailclaim %s rejects a name or id that differs from the known one', async (line) => {
     let isKnown = false
     const world = createWorld({ respond: () => (isKnown ? claimOf(other) : claimOf()) })
     const knows = !line.includes('create') && line !== 'claims get d1'
@@ -111,7 +111,7 @@ test.each(['Example.COM.', 'example.com', null])(
   },
 )
 
-test('claim and claims create fail if the record is at another name or its value is an SPF policy, and claims create does not show it', async () => {
+test('claim and claims create fail if the record is at another name or its value is an SPF policy, and claims create does not show the record', async () => {
   for (const [name, value] of [
     ['_dmarc.example.com', VALUE],
     ['example.org', VALUE],
@@ -162,12 +162,15 @@ test('the summary of claims verify --all counts a failed claim under `claim_fail
   expect({ code, stderr }).toEqual({ code: 9, stderr: expect.stringContaining('\n  claim_failed: 1 ') })
 })
 
-test('claims create hints at claims get after a conflict; claims get, verify, watch, record and check exit 5 for a claim that the service has lost, and claims list --refresh forgets that claim', async () => {
+test('claims create exits 6 after a conflict, with a hint at claims get', async () => {
   const conflict = createWorld({ respond: () => jsonResponse(409, { name: 'conflict', message: 'Yours' }) })
   expect(errorOf(await conflict.run('claims', 'create', 'example.com', '--json'))).toMatchObject({
     exit: 6,
     hint: expect.stringContaining('mailclaim claims get DOMAIN_ID'),
   })
+})
+
+test('claims get, verify, watch, record and check exit 5 for a claim that the service no longer has, and claims list --refresh forgets that claim', async () => {
   let isGone = false
   const gone = createWorld({
     respond: () => (isGone ? jsonResponse(404, { name: 'not_found', message: 'No' }) : claimOf()),
