@@ -3,17 +3,20 @@ import type { DnsServerAddress } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { parseList } from './parse-value.ts'
 
-/** Matches a URL without mistakes that `new URL` silently repairs: missing slashes, backslashes, spaces, escapes in the host. */
+/** Matches an acceptable URL: one without mistakes, such as a missing slash, that `new URL` would silently repair. */
 const PLAIN_URL =
   /^[a-z]+:\/\/(?:[^/?#\\]*@)?(?:\[[\da-f:.]+\]|[\w.\u0080-\uffff-]+)(?::\d+)?(?:[/?#][^\s\\"\x00-\x1f\x7f]*)?$/i
-/** Matches a non-ASCII character that is invisible, punctuation or a symbol: such a character could imitate a part of the host. */
+/**
+ * Matches a non-ASCII character that a URL must not contain: an invisible one, punctuation or a symbol, which could imitate a part
+ * of the host.
+ */
 const INVISIBLE_OR_SYMBOL = /(?![\x00-\x7f])[\p{C}\p{DI}\p{Z}\p{P}\p{S}]/u
-/** Matches 127.0.0.0/8. A pattern, so that checking an http URL doesn't load `node:net`, which the build loads on first use. */
+/** Matches an IPv4 address in 127.0.0.0/8. A pattern, because `isIP` would load `node:net` for each http URL. */
 const LOOPBACK_V4 = /^127(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}$/
 
 /**
- * Whether a host is `localhost`, ::1 or in 127.0.0.0/8 (RFC 8252 section 8.3). Returns false for subdomains of `localhost`: RFC
- * 6761 section 6.3 reserves them, but many systems send them to a DNS server, whose reply can name any host.
+ * Whether a host is `localhost`, ::1 or in 127.0.0.0/8 (RFC 8252 section 8.3). False for subdomains of `localhost`: many systems
+ * look them up in DNS, despite RFC 6761 section 6.3, and could get any address.
  */
 export function isLoopback(hostname: string): boolean {
   const host = hostname.replace(/^\[|\]$/g, '').toLowerCase()
@@ -23,7 +26,7 @@ export function isLoopback(hostname: string): boolean {
 /**
  * Parses the base URL of the service as `parseServerUrl` does.
  *
- * @param name name of the value in the error message, such as `--base-url`
+ * @param name name of the option, variable or setting, for the error message
  * @throws CliError `base_url_unusable`, exit 3
  */
 export function parseBaseUrl(text: string, name: string): URL {
@@ -31,7 +34,7 @@ export function parseBaseUrl(text: string, name: string): URL {
 }
 
 /**
- * Parses URLs of servers, such as the members of etcd, separated by spaces or commas; returns their normalized texts.
+ * Splits a list of server URLs, such as the members of etcd, at spaces and commas; returns the URLs as normalized texts.
  *
  * @throws CliError `usage`, exit 2
  */
@@ -40,8 +43,7 @@ export function splitServerUrls(text: string, name: string): string[] {
 }
 
 /**
- * Parses the URL of a server: https, or http on loopback. Rejects user info, a query and a fragment; keeps the path, without
- * slashes at its end.
+ * Parses the URL of a server: https, or http on loopback; rejects user info, a query and a fragment.
  *
  * @param fail creates, from a message and a hint, the error to throw
  * @param example a valid value, for the hint
@@ -57,8 +59,8 @@ export function parseServerUrl(
     fail(`${name}: ${JSON.stringify(maskUrlSecrets(text))} ${why}`, hint)
   const typed = text.trim()
   const url = URL.canParse(typed) ? new URL(typed) : undefined
-  // Check the typed text, because `URL` drops control and invisible characters, adds slashes, and decodes `%61` in a host. Apply
-  // the Unicode pattern to non-ASCII text only: compiling the pattern delays a start.
+  // Check the typed text: `new URL` drops tabs and soft hyphens, adds slashes, and decodes `%61` in a host. Apply the Unicode
+  // pattern to non-ASCII text only, because compiling it delays a start.
   const hasInvisible = /[^\x00-\x7f]/.test(typed) && INVISIBLE_OR_SYMBOL.test(typed)
   if (url === undefined || hasInvisible || !PLAIN_URL.test(typed)) throw unusable('is not a URL')
   if (url.protocol !== 'https:' && url.protocol !== 'http:') throw unusable('is not an https address')
@@ -76,28 +78,25 @@ export function parseServerUrl(
   return url
 }
 
-/** Replaces the user info, query and fragment of a URL, even a malformed one, with `…`, because they may contain secrets. */
+/** Replaces whatever may be user info, a query or a fragment of a URL, even a malformed one, with `…`: it may contain secrets. */
 export function maskUrlSecrets(url: string): string {
   return url.replace(/^([a-z][\w+.-]*:\/\/)?.*@/is, '$1…@').replace(/([?#]).+$/s, '$1…')
 }
 
-/** Replaces the user info of URLs in a text with `…`; without a scheme, only user info with a password (`user:password@host`). */
+/** Replaces the user info of URLs in a text with `…`; without a scheme, only a user name with a password (`user:password@host`). */
 export function maskUserInfo(text: string): string {
   if (!text.includes('@')) return text
   return text.replace(/([a-z][\w+.-]*:\/\/)[^\s/?#"]*@|[^\s/?#"':@]+:[^\s/?#"]+@(?=[\w[])/gi, '$1…@')
 }
 
-/** Appends a path to the path of the base URL; `new URL(path, base)` would replace the base URL's own path. */
+/** Appends a path that starts with a slash to a base URL's own path, which `new URL(path, base)` would replace. */
 export function appendPath(base: URL, path: string): URL {
   const url = new URL(base)
   url.pathname = `${base.pathname.replace(/\/+$/, '')}${path}`
   return url
 }
 
-/**
- * Formats a server's URL without a trailing slash and default port. Profiles store base URLs as this text, and a session belongs to
- * the service with the same text.
- */
+/** Formats a server's URL without trailing slashes and default port, so that different spellings of one address become equal. */
 export function formatUrl(url: URL): string {
   return url.href.replace(/\/+$/, '')
 }
@@ -108,7 +107,7 @@ const ADDRESS_HINT = `write it as 9.9.9.9, 9.9.9.9:5353, [2620:fe::fe]:53 or ${R
 /**
  * Parses the address of a DNS server: `IP`, `IPv4:PORT`, `[IPv6]` or `[IPv6]:PORT`; the default port is 53.
  *
- * @throws CliError `usage`, exit 2, also for a port outside of 1 to 65535
+ * @throws CliError `usage`, exit 2
  */
 export function parseDnsServerAddress(text: string, name: string): DnsServerAddress {
   const typed = text.trim()
@@ -121,14 +120,18 @@ export function parseDnsServerAddress(text: string, name: string): DnsServerAddr
   return { address, port }
 }
 
-/** Parses a resolver: with a slash, a URL for DNS over HTTPS (RFC 8484), else a DNS server's address. @throws CliError exit 2 */
+/**
+ * Parses a resolver: text with a slash as a URL for DNS over HTTPS (RFC 8484), else a DNS server's address.
+ *
+ * @throws CliError exit 2
+ */
 export function parseResolver(text: string, name: string): DnsServerAddress | URL {
   return text.includes('/')
     ? parseServerUrl(text, name, usageError, RESOLVER_URL)
     : parseDnsServerAddress(text, name)
 }
 
-/** Validates a list of resolvers separated by spaces or commas; returns their unchanged texts. @throws CliError `usage`, exit 2 */
+/** Splits a list of resolvers at spaces and commas; returns their texts unchanged if all are valid. @throws CliError exit 2 */
 export function splitResolvers(text: string, name: string): string[] {
   const resolvers = parseList(text, name)
   for (const resolver of resolvers) parseResolver(resolver, name)

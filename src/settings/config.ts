@@ -9,7 +9,7 @@ import { withLock } from '../storage/lock.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import { formatSetting, type ProfileConfig, type SettingKey } from './table.ts'
 
-/** Milliseconds to wait for the lock of the configuration file, which a writer holds for a few milliseconds. */
+/** Milliseconds to wait for the lock on the configuration file, which another process needs only for a few milliseconds. */
 const LOCK_TIMEOUT_MS = 5000
 
 /** Content of the configuration file. Values of settings are unparsed: `getSetting` parses a value when it is used. */
@@ -23,9 +23,9 @@ export interface Config {
 type ConfigDirectory = Pick<Context, 'directories'>
 
 /**
- * Returns a copy of the profile with one setting changed, or removed if `value` is undefined. Changing or removing a base URL also
- * removes the issuer and authorization endpoint: otherwise the next login would send an authorization code from the former
- * service's server to another service.
+ * Returns a copy of the profile with one setting changed, or removed if `value` is undefined. Replacing or removing a base URL also
+ * removes the issuer and authorization endpoint: otherwise the next login would send a code of the former authorization server to
+ * another service.
  */
 export function copyProfileWithSetting(
   profile: ProfileConfig | undefined,
@@ -41,12 +41,12 @@ export function copyProfileWithSetting(
   return value === undefined ? others : { ...others, [key]: value }
 }
 
-/** Returns the path of the configuration file. For a symbolic link to a file, as dotfile managers create, that file's path. */
+/** Returns the path of the configuration file, or, if that is a symbolic link, as dotfile managers create, of the link's target. */
 export function getConfigPath({ directories }: ConfigDirectory): string {
   let path = join(directories.config, 'config.json')
   catchError(() => {
-    // Keep the path if the file itself isn't a link: `readlinkSync` then throws. Links in the path's directories stay unresolved,
-    // so that messages show the path that the user knows.
+    // Keep the path if the file isn't a link (`readlinkSync` throws), even if a directory in it is one: messages then show the path
+    // that the user knows.
     readlinkSync(path)
     path = realpathSync(path)
   })
@@ -54,17 +54,17 @@ export function getConfigPath({ directories }: ConfigDirectory): string {
 }
 
 /**
- * Reads the configuration file; a missing file is treated as empty.
+ * Reads the configuration file; a missing file counts as an empty one.
  *
- * @throws CliError `cannot_read`, exit 1, with the path and a remedy, for an unreadable or damaged file or one from a later version
+ * @throws CliError `cannot_read`, exit 1, for an unreadable or damaged file or one of a later version
  */
 export async function readConfig(context: ConfigDirectory): Promise<Config> {
   return (await readJsonFile(getConfigPath(context), parseConfig)) ?? { version: 1, profiles: {} }
 }
 
 /**
- * Reads, changes and writes the configuration file under an exclusive lock. Unknown fields are kept. If the lock file can't
- * be locked, the change is made unlocked: concurrent changes may lose a setting, but no session.
+ * Reads, changes and writes the configuration file under an exclusive lock. Where files can't be locked, works without the lock:
+ * two concurrent changes may lose a setting, but no session.
  *
  * @throws CliError `config_busy`, `cannot_write` or `cannot_read`, exit 1
  */
@@ -87,11 +87,7 @@ export async function updateConfig(
   })
 }
 
-/**
- * Validates the parsed JSON of the configuration file.
- *
- * @throws Error with the defect, to which `readJsonFile` adds the path and a remedy
- */
+/** Validates the parsed JSON of the configuration file. @throws Error with the defect, or CliError for a file of a later version */
 function parseConfig(value: unknown): Config {
   const config = requireObject(value, 'the file')
   requireFormatNumber(config['version'], 1)

@@ -1,4 +1,4 @@
-/** Source of completion candidates for a value: fixed texts, file names, or names and values that mailclaim knows. */
+/** Source of the completion candidates for a value: a list of texts, the shell's file names, or names that mailclaim knows. */
 export type Completion = 'profiles' | 'domains' | 'settings' | 'setting_values' | 'files' | readonly string[]
 
 /** Definition of an option, from which help, completion, documentation and the type of the option's value are derived. */
@@ -8,30 +8,32 @@ export interface OptionDefinition {
   readonly description: string
   /** Whether the option may be repeated; its value is then an array. */
   readonly repeatable?: true
-  /** Whether the option filters a list. A filter given twice with different values is exit 2, because one would be ignored. */
+  /**
+   * Whether the option filters a list. Different values of one filter are a usage error, because the last would replace the others.
+   */
   readonly filter?: true
-  /** Flag of an option, such as `--wait`, that must also be given: otherwise this option would have no effect. */
+  /** Flag of another option, such as `--wait`, that must be given too, because this option has no effect without it. */
   readonly needs?: string
-  /** Long flags of options that can't be combined with this one. */
+  /** Flags of the options that can't be combined with this one. */
   readonly conflicts?: readonly string[]
   readonly choices?: readonly string[]
   /** Help text for the value that applies without the option. */
   readonly default?: string
-  /** Parses the text into the option's value. @param name name of the option, for the error message @throws CliError exit 2 or 3 */
+  /** Parses the option's text into its value. @param name the flag, for the error message @throws CliError exit 2 or 3 */
   readonly parse?: (text: string, name: string) => unknown
   readonly completion?: Completion
-  /** Name of the environment variable with the same effect. */
+  /** Name of the environment variable with the same effect as the option. */
   readonly variable?: string
-  /** Name of the setting with the same effect, as in `config set`. */
+  /** Name of the setting with the same effect as the option, as in `config set`. */
   readonly setting?: string
 }
 
-/** Values of a command's options, by `OptionName`; options not given are absent. Of `--x` and `--no-x`, the last one wins. */
+/** Values of a command's options by `OptionName`; an option that wasn't given is absent. */
 export type OptionValues<Options extends readonly OptionDefinition[]> = {
   readonly [Option in Options[number] as OptionName<Option>]?: OptionValue<Option>
 }
 
-/** Commander's name of an option: `dnsPort` for `--dns-port <n>`, `check` for `--no-check`; `never` for flags of type `string`. */
+/** Commander's name of an option: `dnsPort` for `--dns-port <n>`, `check` for `--no-check`. */
 export type OptionName<Option> = Option extends { readonly flags: `--no-${infer Name}` }
   ? CamelCase<Name>
   : Option extends { readonly flags: `--${infer Name} <${string}>` | `--${infer Name}` }
@@ -54,7 +56,7 @@ type OptionValue<Option> = Option extends { readonly parse: (text: string, name:
         ? false
         : true
 
-/** Returns the long flag: `--limit` for `--limit <n>` or `-l, --limit <n>`. */
+/** Returns an option's flag without its placeholder: `--limit` for `--limit <n>`. */
 export function toLongFlag(flags: string): string {
   return /--[a-z-]+/.exec(flags)?.[0] ?? flags
 }

@@ -1,6 +1,6 @@
 import { usageError } from '../errors.ts'
 
-/** Maximum `--timeout` in seconds (31 days) of every command but `login`: a claim can take days. */
+/** Maximum `--timeout`, in seconds (31 days), of the commands that wait for a claim, a TXT record or an import. */
 export const MAX_WAIT_TIMEOUT_SECONDS = 31 * 24 * 3600
 
 /**
@@ -27,14 +27,14 @@ export function parseInteger(text: string, name: string, least = 0, most = 999_9
   throw usageError(`${name}: ${JSON.stringify(text)} is not a whole number between ${least} and ${most}`)
 }
 
-/** Returns the choice that equals the text. @throws CliError `usage`, exit 2 */
+/** Returns the choice that equals the text. @throws CliError `usage`, exit 2, if none does */
 export function parseChoice<T extends string>(text: string, name: string, choices: readonly T[]): T {
   const choice = choices.find((candidate) => candidate === text)
   if (choice !== undefined) return choice
   throw usageError(`${name}: ${JSON.stringify(text)} is not one of ${choices.join(', ')}`)
 }
 
-/** Parses scopes separated by spaces; a comma is part of a scope (RFC 6749 section 3.3). @throws CliError `usage`, exit 2 */
+/** Splits scopes at white space; a comma is part of a scope (RFC 6749 section 3.3). @throws CliError `usage`, exit 2 */
 export function parseScopes(text: string, name: string): string[] {
   const scopes = parseList(text, name, /\s+/)
   const wrong = scopes.find((scope) => !/^[\x21\x23-\x5b\x5d-\x7e]+$/.test(scope))
@@ -43,7 +43,7 @@ export function parseScopes(text: string, name: string): string[] {
   return scopes
 }
 
-/** Parses a comma-separated list of dotted field paths: `id,client.name`. @throws CliError `usage`, exit 2 */
+/** Splits dotted field paths at commas: `id,client.name`. @throws CliError `usage`, exit 2 */
 export function parseFieldPaths(text: string, name: string): string[] {
   const fields = text.split(',').map((field) => field.trim())
   if (!fields.some((field) => field === '' || field.split('.').includes(''))) return fields
@@ -54,8 +54,7 @@ export function parseFieldPaths(text: string, name: string): string[] {
 }
 
 /**
- * Splits a list, by default at spaces and commas. Rejects an empty list, probably a mistake: with an empty `resolver`, checks
- * would query no resolver, and with an empty `scope`, the service would choose the scopes.
+ * Splits a list, by default at spaces and commas. Rejects an empty list: an empty `scope` would let the service choose the scopes.
  *
  * @throws CliError `usage`, exit 2
  */
@@ -65,7 +64,10 @@ export function parseList(text: string, name: string, separator = /[\s,]+/): str
   return words
 }
 
-/** Whether a text can be sent as a bearer token: only visible ASCII characters, also those that RFC 6750 section 2.1 excludes. */
+/**
+ * Whether a text consists of visible ASCII characters, which are safe in an `Authorization` header. RFC 6750 section 2.1 allows
+ * fewer, but services may issue other tokens.
+ */
 export function canBeBearerToken(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text)
 }

@@ -6,8 +6,8 @@ import { CliError } from '../errors.ts'
 type System = Pick<NodeJS.Process, 'env' | 'platform'>
 
 /**
- * Resolves the directories of settings and state: `MAILCLAIM_CONFIG_DIR` and `MAILCLAIM_STATE_DIR`, else the platform's defaults.
- * Defaults are determined only if a directory is used: loading `node:os` would delay help, which needs no directory.
+ * Resolves the directories of settings and state: `MAILCLAIM_CONFIG_DIR` and `MAILCLAIM_STATE_DIR`, else the platform's defaults,
+ * determined only on use, because loading `node:os` delays a start.
  *
  * @param system `process`, or a stand-in with another platform and environment
  */
@@ -25,8 +25,8 @@ export function resolveDirectories(system: System): Directories {
 }
 
 /**
- * Returns the platform's default directories: below `~/Library` on macOS, below AppData on Windows, elsewhere
- * `~/.config/mailclaim` and `~/.local/state/mailclaim` or below `XDG_CONFIG_HOME` and `XDG_STATE_HOME` (XDG Base Directory).
+ * Returns the platform's default directories for settings and state; except on macOS and Windows, by the XDG Base Directory
+ * Specification.
  */
 function platformDirectories({ env, platform }: System): Directories {
   const home = homeDirectory()
@@ -50,8 +50,8 @@ function platformDirectories({ env, platform }: System): Directories {
 }
 
 /**
- * Returns the user's home directory. In a container, a user may have neither HOME nor an entry in /etc/passwd, but an API key and a
- * base URL are enough for most commands. So without a home, the result is a path that doesn't exist, instead of an error.
+ * Returns the user's home directory. For a user without one, as in a container, returns a path that doesn't exist rather than fail:
+ * with an API key and a base URL, most commands need no directory.
  */
 function homeDirectory(): string {
   try {
@@ -61,7 +61,11 @@ function homeDirectory(): string {
   }
 }
 
-/** Rejects relative paths, which would put secrets into the current directory. @throws CliError `no_home`, exit 1 */
+/**
+ * Rejects a relative directory for settings or state: secrets would be written below the current directory.
+ *
+ * @throws CliError `no_home`, exit 1
+ */
 export function requireAbsoluteDirectories(directories: Directories): void {
   const relative = [directories.config, directories.state].find((path) => !isAbsolute(path))
   if (relative === undefined) return

@@ -3,12 +3,12 @@ import { usageError } from '../errors.ts'
 /** Name of the profile that is used unless `--profile`, `MAILCLAIM_PROFILE` or `auth switch` chooses another. */
 export const DEFAULT_PROFILE = 'default'
 
-/** Matches names that Windows reserves for devices, with any extension, so that no directory can have them. */
+/** Matches a name that Windows reserves for a device, also with an extension, so that no directory can have it. */
 const WINDOWS_DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i
 
 /**
- * Whether the text is a valid profile name: usable as a directory name and in a keychain account on every system. Only lower case,
- * because directory names on macOS and Windows are case-insensitive, and two profiles would share a directory.
+ * Whether the text is a valid profile name. Upper case isn't, because directory names on macOS and Windows are case-insensitive,
+ * and two profiles would share a directory.
  */
 export function isProfileName(text: string): boolean {
   return (
@@ -19,7 +19,7 @@ export function isProfileName(text: string): boolean {
   )
 }
 
-/** Checks a profile name, and returns it unchanged. @throws CliError `usage`, exit 2 */
+/** Returns a profile name unchanged if it is valid. @throws CliError `usage`, exit 2 */
 export function validateProfileName(text: string): string {
   if (isProfileName(text)) return text
   throw usageError(
@@ -28,7 +28,7 @@ export function validateProfileName(text: string): string {
   )
 }
 
-/** Appends `--profile` to a command line for a hint, unless the profile is named `default`. */
+/** Appends `--profile` to a command line that a hint suggests, unless the profile is named `default`. */
 export function addProfileFlag(command: string, profile: string): string {
   return profile === DEFAULT_PROFILE ? command : `${command} --profile ${profile}`
 }

@@ -22,7 +22,7 @@ import {
 /** Values of `--format` that every command accepts. */
 export const COMMON_FORMATS = ['table', 'json', 'jsonl', 'tsv'] as const
 
-/** Options that every command takes and that aren't options of settings. */
+/** Options that each command takes and that aren't the option of a setting. */
 export const GLOBAL_OPTIONS = {
   format: { flags: '--format <format>', description: 'output format' },
   json: { flags: '--json', description: 'the same as --format json' },
@@ -39,7 +39,7 @@ export const GLOBAL_OPTIONS = {
 
 type GlobalOption = (typeof GLOBAL_OPTIONS)[keyof typeof GLOBAL_OPTIONS]
 
-/** Values of the global options and of the settings' options on the command line; an option that wasn't given is absent. */
+/** Values of the global options and the settings' options on the command line; an option that wasn't given is absent. */
 export type GivenOptions = OptionValues<readonly GlobalOption[]> & {
   readonly [Setting in typeof PROFILE_OPTION | (typeof SETTINGS)[SettingKey] as OptionName<Setting>]?:
     | string
@@ -54,42 +54,41 @@ export interface UnparsedSetting {
 /** Unparsed values of all settings; undefined for a setting that has neither a value nor a default. */
 export type UnparsedSettings = Readonly<Record<SettingKey, UnparsedSetting | undefined>>
 
-/** Resolved settings of a command: options override the environment, which overrides the profile, which overrides defaults. */
+/** Resolved settings of a command. For a setting, an option overrides the environment, which overrides the profile. */
 export interface Settings {
   readonly profile: UnparsedSetting
   readonly chosen: UnparsedSettings
   readonly profileConfig: ProfileConfig
   readonly config: Config
-  /** Error of reading the configuration file, for commands that work without one; `config` is then empty. */
+  /** Error of reading the configuration file, which commands may tolerate: `config` is then empty. Undefined without an error. */
   readonly configProblem: CliError | undefined
-  /** Output format: of `--format` or `--json`, else the command's own default, else `table` on a terminal and `tsv` elsewhere. */
+  /** Output format: from `--format` or `--json`, else the command's own default, else `table` on a terminal and `tsv` elsewhere. */
   readonly format: string
   /** Dotted paths from `--fields`; undefined for the command's default columns. */
   readonly fields: readonly string[] | undefined
-  /** Whether to suppress notices and progress: with `--quiet`, and for the formats `json` and `jsonl`. */
+  /** Whether to suppress notices and progress, as `--quiet` and the formats `json` and `jsonl` do. */
   readonly quiet: boolean
-  /** Whether to suppress warnings and hints as well, except the hint of an error: with `--quiet`. */
+  /** Whether to suppress warnings and hints, too, as `--quiet` does; the hint of an error is still printed. */
   readonly silent: boolean
   readonly verbose: boolean
   /** Whether `--no-input` or `MAILCLAIM_NO_INPUT` forbids prompts. */
   readonly noInput: boolean
   /**
-   * Whether prompts are allowed: stdin and stderr are terminals, and neither `noInput`, `CI` nor a JSON format forbids prompts.
+   * Whether prompts are allowed: on a terminal (stdin and stderr), outside of CI, and neither `noInput` nor a JSON format is set.
    */
   readonly interactive: boolean
   readonly colorOption: boolean | undefined
   readonly httpTimeoutMs: number
-  /** Arguments after the program's name, from which hints build command lines. */
+  /** Arguments after the program's name, for command lines in hints. */
   readonly argv: readonly string[]
 }
 
 /**
- * Resolves the settings of one command. Of the settings' values, only the profile's name is checked. A failure to read the
- * configuration file isn't thrown, but becomes `configProblem`.
+ * Resolves the settings of one command. Doesn't check their values, except the profile's name. A configuration file that can't be
+ * read becomes `configProblem` instead of an exception.
  *
  * @param usualFormat the command's own default format, instead of `table` on a terminal and `tsv` elsewhere
- * @throws CliError exit 2 for an invalid profile name or `--json` with another `--format`; `no_home`, exit 1, for a
- *   relative directory
+ * @throws CliError `usage`, exit 2, for a profile name or contradicting formats; `no_home`, exit 1
  */
 export async function resolveSettings(
   options: GivenOptions,
@@ -142,7 +141,7 @@ export async function resolveSettings(
   }
 }
 
-/** Returns the unparsed value and source: option, else variable, else profile, else default; undefined if there is no value. */
+/** Returns the unparsed value and its source: option, else variable, else profile, else default; undefined without a value. */
 function resolveValue(
   key: string,
   setting: SettingDefinition<unknown>,
@@ -161,10 +160,10 @@ function resolveValue(
 }
 
 /**
- * Parses the value of a setting; undefined if the setting has neither a value nor a default. Values are parsed only when they are
- * used, so that an invalid value affects no command that doesn't use it.
+ * Parses a setting's value; undefined if there is none. Values are parsed on use, so that an invalid one fails no command that
+ * doesn't need it.
  *
- * @throws CliError exit 2 or 3 for an invalid value, with the name of its option, variable or setting
+ * @throws CliError exit 2 or 3, with the name of the option, variable or setting
  */
 export function getSetting<Key extends SettingKey>(
   key: Key,
@@ -185,7 +184,7 @@ export function getDnsConfig(settings: Pick<Settings, 'chosen'>) {
   }
 }
 
-/** Returns the name of the option, variable or profile setting that a value comes from, for error messages. */
+/** Returns the name, for error messages, of the option, variable or setting that a value comes from. */
 function settingSource(key: SettingKey, { chosen }: Pick<Settings, 'chosen'>): string {
   const name = settingName(key)
   const { variable }: SettingDefinition<unknown> = SETTINGS[key]

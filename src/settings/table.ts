@@ -10,17 +10,17 @@ import { DEFAULT_PROFILE, validateProfileName } from './profiles.ts'
  */
 export interface SettingDefinition<Value>
   extends Pick<OptionDefinition, 'description' | 'repeatable' | 'choices' | 'completion' | 'variable'> {
-  /** Flags of the setting's option; absent for a setting without an option. */
+  /** Flag and value placeholder of the setting's option; absent for a setting without an option. */
   readonly flags?: `--${string}`
-  /** Paths of the commands that take the option, such as `login`. Default: every command. */
+  /** Commands that take the option, such as `login`. Default: every command. */
   readonly commands?: readonly string[]
   /** Unparsed value that applies if no other is set. */
   readonly default?: string
-  /** Help text in place of `default`, for a default that isn't one fixed value, such as "the system's" resolvers. */
+  /** Help text in place of `default`, for a default that isn't a fixed value, such as "the system's" for `resolver`. */
   readonly defaultText?: string
   /**
-   * Parses the value of the option, the variable, or the configuration file. Lists are separated by spaces, or also by commas where
-   * a comma can't be part of a value.
+   * Parses the value of the option, variable or profile; the text of a list is separated by spaces, or, except in `scope`, by
+   * commas.
    *
    * @param name name of the option, variable or setting, for the error message
    * @throws CliError exit 3 for an invalid base URL; exit 2 for another invalid value
@@ -28,7 +28,7 @@ export interface SettingDefinition<Value>
   parse(text: string, name: string): Value
 }
 
-/** Descriptions, for users, of the places where a login can store its secret. */
+/** Texts for users that describe the places where a login can store its secret, by the value of the setting `store`. */
 export const STORE_DESCRIPTIONS = {
   keychain: "the system's keychain",
   file: 'a file that only you can read',
@@ -154,7 +154,10 @@ export const SETTINGS = {
   },
 } as const satisfies Readonly<Record<string, SettingDefinition<unknown>>>
 
-/** Definition of `--profile` and its variable. Not in `SETTINGS`: `auth switch` stores the chosen profile outside of all profiles. */
+/**
+ * Definition of `--profile` and its variable. Not in `SETTINGS`, because the choice of `auth switch` is stored outside of the
+ * profiles.
+ */
 export const PROFILE_OPTION = {
   flags: '--profile <name>',
   variable: 'MAILCLAIM_PROFILE',
@@ -186,7 +189,7 @@ export type ProfileConfig = { [Key in SettingKey]?: string }
 
 export const SETTING_KEYS = Object.keys(SETTINGS) as readonly SettingKey[]
 
-/** Definitions of the profile, the settings that a profile can have, and `NO_INPUT_VARIABLE`, by key, in the order of help. */
+/** `PROFILE_OPTION`, the settings that a profile can have, and `NO_INPUT_VARIABLE`, by key, in the order of help. */
 export const ALL_SETTINGS: readonly (readonly [key: string, setting: SettingDefinition<unknown>])[] =
   Object.entries({
     profile: PROFILE_OPTION,
@@ -199,7 +202,11 @@ export function settingName(key: string): string {
   return key.replaceAll('_', '-')
 }
 
-/** Returns the key of a setting by its typed name, `base-url` or `base_url`. @throws CliError `usage`, exit 2, if unknown */
+/**
+ * Returns the key of the setting with a typed name, `base-url` or `base_url`.
+ *
+ * @throws CliError `usage`, exit 2, if there is none
+ */
 export function parseSettingKey(name: string): SettingKey {
   const key = name.replaceAll('-', '_')
   if (Object.hasOwn(SETTINGS, key)) return key as SettingKey
@@ -211,7 +218,7 @@ export function parseSettingKey(name: string): SettingKey {
   )
 }
 
-/** Returns a setting's value as text; a list is joined with spaces. */
+/** Formats a setting's value as text; joins a list with spaces. */
 export function formatSetting(value: unknown): string {
   return Array.isArray(value) ? value.join(' ') : String(value)
 }

@@ -1,8 +1,8 @@
 import type { Context, Output } from '../context.ts'
 
 /**
- * Whether to color text written to `output`. `--no-color` overrides `FORCE_COLOR` (https://force-color.org; `0` and `false` turn
- * color off), which overrides `NO_COLOR` (https://no-color.org), as in Node. Otherwise, a terminal gets color unless `TERM` is `dumb`.
+ * Whether to color text written to `output`. `--no-color` overrides `FORCE_COLOR`, which overrides `NO_COLOR`, as in Node; without
+ * these, terminals get color unless `TERM` is `dumb`.
  */
 export function usesColor(
   { forceColor, noColor, term }: Context['environment'],
@@ -14,10 +14,10 @@ export function usesColor(
   return !noColor && output.isTTY && term !== 'dumb'
 }
 
-/** Adds a color, or another style such as bold, to a text; in a plain palette, returns the text unchanged. */
+/** Function that adds a color, or another style such as bold, to a text; in a plain palette, it returns the text unchanged. */
 export type Paint = (text: string) => string
 
-/** Chalk styles by meaning: text attributes, and basic ANSI colors, which terminal themes choose to be readable. */
+/** Chalk styles by meaning: text attributes and basic ANSI colors, whose shades a terminal's theme chooses. */
 const STYLES = {
   faint: 'dim',
   strong: 'bold',
@@ -35,7 +35,7 @@ function paletteOf(paint: (style: (typeof STYLES)[keyof typeof STYLES]) => Paint
 
 export const PLAIN_PALETTE: Palette = paletteOf(() => (text) => text)
 
-/** Creates a palette. Loads chalk only for a colored palette, because loading it delays a start. */
+/** Creates a palette. Loads chalk for a colored palette only, because loading it delays a start. */
 export async function createPalette(isColored: boolean): Promise<Palette> {
   if (!isColored) return PLAIN_PALETTE
   const { Chalk } = await import('chalk')

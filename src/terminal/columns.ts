@@ -1,27 +1,27 @@
 import type { Palette } from './color.ts'
 import { clip, sanitizeLine, stringifyJson } from './sanitize.ts'
 
-/** Maximum length of a displayed value in UTF-16 units: nobody reads a longer one, and the layout of a huge one takes seconds. */
+/** Maximum length, in UTF-16 units, of a value in a table or a detail view: the layout of a huge value would take seconds. */
 const MAX_TEXT_LENGTH = 4000
 
 /** Colors, width and current time for the layout of items for people. */
 export interface RenderContext {
   readonly palette: Palette
-  /** Width of the terminal in columns. Infinity without a known width: then lines aren't wrapped, and times are absolute. */
+  /** Width of the terminal in columns. Infinity without a terminal: lines are then not wrapped, and times are absolute. */
   readonly width: number
   /** Current time in milliseconds since 1970, for relative times. */
   readonly now: number
 }
 
-/** Presentation of one field of an item (an object to print, usually as received) in tables, detail views and TSV. */
+/** Presentation of one value of an item (an object to print, usually as received) in tables, detail views and TSV. */
 export interface Column {
-  /** Dotted path of the field in the item, unless `value` computes it; also the heading in TSV and the name for `--fields`. */
+  /** Dotted path of the value in the item, unless `value` computes it; also the heading in TSV and the name for `--fields`. */
   readonly field: string
   /** Heading for people. Default: derived from `field`. */
   readonly title?: string
-  /** Kind of the values; default: `text`. Tables wrap values of the kind `text` only; detail views wrap all kinds but `id`. */
+  /** Kind of the values; default: `text`. Tables wrap values of the kind `text` only; detail views don't wrap an `id`. */
   readonly kind?: 'id' | 'number' | 'time' | 'text'
-  /** Computes the value. Default: the item's value at `field`. @param now milliseconds since 1970 */
+  /** Computes the value. Default: the item's value at the path `field`. @param now milliseconds since 1970 */
   readonly value?: (item: object, now: number) => unknown
   /** Formats a value, other than null and undefined, for people; returns undefined to show the plain value. */
   readonly text?: (value: unknown, context: RenderContext, item: object) => string | undefined
@@ -31,26 +31,26 @@ export interface Column {
     context: RenderContext,
     item: object,
   ) => ((text: string) => string) | undefined
-  /**
-   * Whether the column may be left out: from a table that doesn't fit the terminal (the last optional column first), and from a
-   * detail view if the item has no value.
-   */
+  /** Whether the column may be left out: from a table that is too wide for the terminal, and from a detail view without a value. */
   readonly optional?: true
-  /** Restricts the column to formats for people (table) or for programs (TSV), unless `--fields` names it. Default: both. */
+  /**
+   * Readers to which the column is restricted, `people` (tables, detail views) or `programs` (TSV), unless `--fields` names it.
+   * Default: both.
+   */
   readonly only?: 'people' | 'programs'
 }
 
-/** Returns a column for each field, which shows the field's plain value. */
+/** Returns a column for each field, which shows the field's value without formatting. */
 export function plainColumns(...fields: readonly string[]): readonly Column[] {
   return fields.map((field) => ({ field }))
 }
 
-/** Text that people see in place of a null, missing or empty value. */
+/** Text in tables and detail views in place of a null, missing or empty value. */
 export const ABSENT = '–'
 
 /**
- * Returns the value at a dotted path, such as `client.name` or `scopes.0`; undefined if it is missing. In a list of objects, a path
- * such as `findings.code` returns the list of their values. A key that contains dots takes precedence.
+ * Returns the value at a dotted path, such as `client.name` or `scopes.0`; undefined if there is none. At a list, a path such as
+ * `findings.code` returns the list of its entries' values.
  */
 export function getValueAtPath(item: unknown, path: string): unknown {
   if (typeof item !== 'object' || item === null) return undefined
@@ -65,8 +65,8 @@ export function getValueAtPath(item: unknown, path: string): unknown {
 }
 
 /**
- * Returns the columns for `--fields`, with a plain column for a field that the command has no column for; without `--fields`, the
- * command's columns for people (table) or for programs (TSV).
+ * Returns the columns that `--fields` names, with a plain column for a field that the command has no column for; without
+ * `--fields`, the command's columns for the reader.
  */
 export function chooseColumns(
   columns: readonly Column[],
@@ -87,8 +87,8 @@ export function getColumnValue(column: Column, item: object, now: number): unkno
 }
 
 /**
- * Formats a value as plain text, not yet escaped for TSV or a terminal. Null and undefined are empty. A list is joined with commas,
- * with `\,` for a comma inside an entry and `\\` for a backslash; an object, or a list with an object or a list in it, is JSON.
+ * Formats a value as text, not yet escaped for TSV or a terminal. A list is joined with commas; commas and backslashes in its
+ * entries get a backslash in front. An object, or a list with an object or a list in it, is JSON.
  */
 export function formatPlainText(value: unknown): string {
   if (value === null || value === undefined) return ''
@@ -100,10 +100,7 @@ export function formatPlainText(value: unknown): string {
   return value.map((entry) => formatPlainText(entry).replaceAll(/[\\,]/g, '\\$&')).join(',')
 }
 
-/**
- * Returns the text of a table cell for a list of values: the first value, shortened to 80 characters, and the number of further
- * values, if any; `–` for an empty list.
- */
+/** Returns the text of a table cell for a list: the first value, shortened to 80 characters, and the number of further values. */
 export function summarizeValues([first = ABSENT, ...others]: readonly string[]): string {
   const shown = clip(first, 80)
   return others.length === 0 ? shown : `${shown} and ${others.length} more`

@@ -3,13 +3,12 @@ import { displayWidth, indentPiece, wrapLine } from './measure.ts'
 
 /** Number of terminal columns between titles and values, and before a value that stands below its title. */
 const GAP = 2
-/** Minimum number of terminal columns for wrapping a value beside its title; in less, a value that must wrap starts below it. */
+/** Minimum number of terminal columns for wrapping a value beside its title; with fewer, such a value starts below its title. */
 const MIN_VALUE_WIDTH = 16
 
 /**
- * Lays out one item with a field per line: the title, then the value, wrapped beside the title. If an id doesn't fit beside its
- * title, or other text would be wrapped at fewer than 16 columns, the value begins on the next line. Optional fields without a
- * value are left out.
+ * Lays out one item with a field per line: the title, then the value, wrapped beside it, or below it if the terminal is narrow. Ids
+ * aren't wrapped. Optional fields without a value are left out.
  *
  * @returns lines, each with a line feed
  */

@@ -1,16 +1,16 @@
 import { raw, html as template } from 'hono/html'
 import { sanitizeLine } from './sanitize.ts'
 
-/** Markup that isn't escaped when inserted: from `html`, which escapes inserted text, or from `raw`, which is for constants only. */
+/** Markup, which isn't escaped when inserted into an `html` template: a result of `html`, or of `raw` for a constant. */
 export type Html = ReturnType<typeof raw>
 export { raw }
 
-/** A value to insert into an `html` template: text (to be escaped), a number, markup, a list of these, or undefined for nothing. */
+/** Value to insert into an `html` template: text (to be escaped), a number, markup, a list of these, or undefined for nothing. */
 export type InsertedValue = string | number | undefined | readonly InsertedValue[]
 
 /**
- * Tag for template literals of markup. Inserted text is HTML-escaped, so attributes with insertions must be quoted. Control, bidi
- * and invisible characters in inserted text become visible escapes, as on a terminal.
+ * Tag for template literals of markup. Escapes inserted text for HTML, and shows control, bidi and invisible characters in it as
+ * visible escapes. Attributes with inserted text must be quoted: a space would end an unquoted value.
  */
 export function html(strings: TemplateStringsArray, ...inserted: readonly InsertedValue[]): Html {
   // Hono returns a promise only if an inserted value is a promise, which `InsertedValue` excludes.

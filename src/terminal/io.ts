@@ -20,9 +20,9 @@ export interface Io extends Context, OutputContext {
   waiting<T>(text: string, work: Promise<T>): Promise<T>
   /** Writes one object to stdout in the chosen format. */
   write(item: object, columns: readonly Column[]): Promise<void>
-  /** Writes the result of a change to stdout, except in the layout for people: a command tells people the result on stderr. */
+  /** Writes the result of a change to stdout, except as a table without `--fields`: commands tell people the result on stderr. */
   writeOutcome(outcome: object, columns: readonly Column[]): Promise<void>
-  /** Creates a writer for a list on stdout, page by page. @param nothing text on stderr, for people, if the list is empty */
+  /** Creates a writer for a list on stdout, page by page. @param nothing text on stderr if a table is empty */
   list(columns: readonly Column[], nothing?: string): ListWriter
   /** Writes an event with the current time to stdout, as one line of JSON. */
   writeEvent(event: string, fields: object): Promise<void>
@@ -70,7 +70,7 @@ async function warn(text: string, context: Context, { silent, colorOption }: Set
   if (!silent) await writeLabeledMessage('warning', text, context, colorOption)
 }
 
-/** Returns a context that warns when stdout's reader is gone (EPIPE), then discards text for stdout, so that the work continues. */
+/** Returns a context that, once stdout's reader is gone (EPIPE), warns and discards text for stdout, so that the work continues. */
 export function ignoreClosedStdout(context: Context, settings: Settings): Context {
   const { stdout } = context
   let isOpen = true

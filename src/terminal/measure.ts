@@ -16,8 +16,8 @@ export function wrapLine(line: string, width: number, hard = true): string[] {
 }
 
 /**
- * Wraps a message at spaces, never within words. If the message is wider than `width` columns, a command at its end
- * (`text: mailclaim …`) gets a line of its own, so that it can be copied.
+ * Wraps a message at spaces, never within words. If the message is wider than `width` columns, a command at its end, as in `text:
+ * mailclaim …`, gets a line of its own, so that it can be copied.
  */
 export function wrapMessage(text: string, width: number): string[] {
   const [, words = text, ...command] =
@@ -26,10 +26,9 @@ export function wrapMessage(text: string, width: number): string[] {
 }
 
 /**
- * Indents a piece of a wrapped line. A piece that fits the terminal only without indentation starts at the left edge: the terminal
- * would break the indented piece, and a copied value or command would contain a line break. A piece that begins with a label, such
- * as `error:`, or with a special character, such as `::error::`, is always indented: at the left edge, it could pass for a message
- * of this program or act as a command of a CI system.
+ * Indents a piece of a wrapped line. A piece that fits the terminal only without indentation starts at the left edge, so that a
+ * copied command contains no line break, unless the piece begins with a label (`error:`) or a special character (`::error::`): it
+ * could pass for a message of this program, or act as a command of a CI system.
  *
  * @param columns columns to indent by
  * @param width width of the terminal in columns

@@ -7,7 +7,7 @@ import { escapeTsvCell, stringifyJson } from './sanitize.ts'
 /** The part of a command's `Io` that the output formats use. */
 export interface OutputContext extends Pick<Context, 'stdout' | 'environment' | 'clock'> {
   readonly settings: Settings
-  /** Writes each text as one line to stderr, unless `--quiet` or the format is JSON. */
+  /** Writes each text to stderr as one line, wrapped on a terminal, unless `--quiet` or a JSON format is chosen. */
   say(...lines: readonly string[]): Promise<void>
   /** Suggests a next step on stderr, unless `--quiet`. */
   hint(text: string): Promise<void>
@@ -28,8 +28,8 @@ export function hasOwnLayout({ format, fields }: Settings): boolean {
 }
 
 /**
- * Writes one object to stdout in the chosen format: a detail view for people, a header and one record in TSV, the unchanged object
- * in JSON. Without `--fields`, the detail view ends with the fields that have no column, such as fields that are new in the service.
+ * Writes one object to stdout in the chosen format; in JSON unchanged. Without `--fields`, people also see fields that have no
+ * column, such as new ones of the service.
  */
 export async function writeObject(
   item: object,
@@ -68,16 +68,16 @@ function tsvRecord(item: object, columns: readonly Column[], now: number): strin
 
 /** Writer of a list, page by page, in the chosen format. */
 export interface ListWriter {
-  /** Writes one page to stdout. Format `json` also has the fields of the first page's `envelope`, except `data` and `has_more`. */
+  /** Writes one page to stdout. JSON also gets the fields of the first page's `envelope`, except `data` and `has_more`. */
   page(page: { readonly items: readonly object[]; readonly envelope?: object }): Promise<void>
   /** Completes the output. Must not be called after a failure, so that an incomplete JSON document stays invalid. */
   end(hasMore: boolean): Promise<void>
 }
 
 /**
- * Creates a list writer for the chosen format. Pages are written as they arrive, so in JSON, `has_more` follows `data`.
+ * Creates a list writer for the chosen format. Pages are written as they arrive, so `has_more` follows `data` in JSON.
  *
- * @param nothing text on stderr, for people, if the list is empty, such as "There are no grants."
+ * @param nothing text on stderr if a table is empty, such as "There are no grants."
  */
 export function createListWriter(
   columns: readonly Column[],

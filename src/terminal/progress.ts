@@ -5,23 +5,25 @@ import { createPalette, usesColor } from './color.ts'
 import { writeStderrLines } from './notices.ts'
 import { sanitizeLine } from './sanitize.ts'
 
-/** Progress on stderr: the text of the current step, animated if `canAnimateStderr`, and a permanent line for each completed step. */
+/** Progress on stderr: the text of the current step, animated if `canAnimateStderr`, and lines for completed steps, which stay. */
 export interface Progress {
-  /** Shows the text of the current step; animated text is cut after eight lines. */
+  /** Shows the text of the current step; animated text is cut after `MAX_LINES` lines. */
   update(text: string): Promise<void>
-  /** Replaces the animated text with the permanent line `✔ text`; without animation, writes the line `text`. */
+  /** Replaces the animated text with the permanent line `✔ text`; without animation, does the same as `update`. */
   succeed(text: string): Promise<void>
-  /** Removes the animated text. Idempotent. */
+  /** Removes the animated text, if any. */
   end(): Promise<void>
 }
 
 type ProgressContext = Pick<Context, 'stdout' | 'stderr' | 'environment' | 'interrupts'>
 type ProgressSettings = Pick<Settings, 'quiet' | 'colorOption'>
 
-/** Maximum number of terminal lines for the text of the current step: lines that have left a small window can't be redrawn. */
+/** Maximum number of terminal lines for animated text: lines that have left a small window can't be redrawn. */
 const MAX_LINES = 8
 
-/** Whether stderr may be animated: a terminal with cursor control (`TERM` isn't `dumb`), outside of CI, which logs every frame. */
+/**
+ * Whether stderr may be animated: on a terminal with cursor control (`TERM` isn't `dumb`), and not in CI, which logs each frame.
+ */
 export function canAnimateStderr({ stderr, environment }: Pick<Context, 'stderr' | 'environment'>): boolean {
   return stderr.isTTY && environment.term !== 'dumb' && !environment.ci
 }
@@ -33,14 +35,14 @@ export interface ProgressDisplay extends Progress {
 }
 
 /**
- * Creates the progress display on stderr: a spinner if `canAnimateStderr`, else a line for each text that differs from the previous one;
- * nothing with `Settings.quiet`. The spinner hides the cursor; an interrupt stops the spinner and shows the cursor again.
+ * Creates the progress display on stderr: a spinner if `canAnimateStderr`, else a line for each text that differs from the previous
+ * one; nothing with `Settings.quiet`. An interrupt stops the spinner, which shows the cursor again.
  */
 export function createProgressDisplay(context: ProgressContext, settings: ProgressSettings): ProgressDisplay {
   const { stdout, stderr, environment, interrupts } = context
   if (settings.quiet || !canAnimateStderr(context)) return plainScreen(context, settings)
-  // Animated text; undefined for none. `update` sets this variable before importing ora and reads it afterward, so that of concurrent
-  // updates the last text wins, and an `end` during the import isn't followed by a spinner that never stops.
+  // Animated text; undefined for none. Set before ora is imported and read afterward: of concurrent updates, the last text wins,
+  // and an `end` during the import keeps the spinner from starting.
   let status: string | undefined
   let spinner: Ora | undefined
   const stop = () => {
@@ -95,7 +97,7 @@ function plainScreen({ stdout, stderr }: ProgressContext, { quiet }: ProgressSet
   return { stdout, stderr, update: say, succeed: say, end: async () => {} }
 }
 
-/** Returns the output with another `write`. `isTTY` and `columns` stay getters, since a window can be resized. */
+/** Returns the output with another `write`. `isTTY` and `columns` are getters, since a window can be resized. */
 export function wrapOutput(output: Output, write: Output['write']): Output {
   return {
     get isTTY() {

@@ -1,18 +1,17 @@
 /** Minimum length, in characters, of a redacted part of a long secret: longer than common prefixes, such as `re_live_`. */
 const MIN_PART_LENGTH = 12
 const BACKSLASH = 0x5c
-/** Matches an escape of JSON, JavaScript, URLs or HTML (numeric). JSON nested in JSON has several backslashes in front. */
+/** Matches an escape, to be decoded, of JSON, JavaScript, URLs or HTML (numeric). JSON in JSON has several backslashes in front. */
 const ESCAPES =
   /\\+u([\da-f]{4})|\\+u\{([\da-f]{1,6})\}|\\+x([\da-f]{2})|\\+|%([\da-f]{2})|&#x([\da-f]{1,8});|&#(\d{1,8});/
 /** Matches characters that hide a secret from a search: zero-width ones, U+FFFD, most controls (UTF-16 read as UTF-8 has NULs). */
 const INVISIBLE = /[\0-\b\u000e-\u001f\u007f\u00ad\u200b-\u200f\u2060\ufeff\ufffd]/
-/** Matches an escape, an invisible character, or the end of the text, so that a loop over the matches reaches the last plain part. */
+/** Matches an escape, an invisible character, or the end of the text, so that a loop over the matches gets all text between. */
 const SPELLINGS = new RegExp(`${ESCAPES.source}|${INVISIBLE.source}|$`, 'gi')
 
 /**
- * Replaces secrets in an untrusted text, also parts of 12 characters or more, and escaped as in JSON (`\/`, `\u002f`), URLs (`%2F`)
- * or HTML (`&#47;`). A part of fewer characters, as where a text was cut off, isn't found, so shorten a text for display only
- * afterward. Backslashes around a secret may remain. Takes linear time and never throws.
+ * Replaces secrets in an untrusted text, also if escaped as in JSON, URLs or HTML, and parts of 12 characters or more. Shorten a
+ * text for display only afterward: a secret that is cut off after fewer characters isn't found.
  *
  * @param secrets the secrets; empty ones are ignored
  */
@@ -20,7 +19,7 @@ export function redact(text: string, secrets: readonly string[], placeholder = '
   return secrets.reduce((left, secret) => redactOne(left, secret, placeholder), text)
 }
 
-/** Replaces each sufficiently long part of the secret in the text: a service may quote only a part of the secret. */
+/** Replaces each part of the secret in the text that is long enough: a service may quote a secret incompletely. */
 function redactOne(text: string, secret: string, placeholder: string): string {
   const decodedSecret = lowerCaseAscii(decodeEscapes(secret).plain)
   const size = Math.min(MIN_PART_LENGTH, decodedSecret.length)
@@ -67,8 +66,8 @@ function decodeEscapes(text: string): { readonly plain: string; readonly ends: r
     const hex = groups[1] ?? groups[2] ?? groups[3] ?? groups[4] ?? groups[5]
     const code = hex === undefined ? Number(groups[6]) : Number.parseInt(hex, 16)
     const character = String.fromCharCode(code)
-    // Drop backslashes, which only escape the next character, and invisible characters. For an unescaped invisible character,
-    // `code` is NaN and `character` U+0000, which `INVISIBLE` matches.
+    // Drop decoded backslashes and invisible characters, and matches without a code, such as an unescaped invisible character:
+    // `code` is then NaN, and `character` U+0000, which `INVISIBLE` matches.
     if (code === BACKSLASH || INVISIBLE.test(character)) continue
     plain += character
     ends.push(at)
@@ -76,15 +75,18 @@ function decodeEscapes(text: string): { readonly plain: string; readonly ends: r
   return { plain, ends }
 }
 
-/** Matches 16 characters or more of a token's alphabet, also in dot-separated parts, as in a JSON Web Token (RFC 7519). */
+/** Matches text that may be a token: 16 characters or more of a token's alphabet, also in parts separated by dots. */
 const TOKEN_LIKE = /[\w~+/=%\\-]{16,}(?:\.[\w~+/=%\\-]+)*|(?=[\w.-]{16})[\w-]+(?:\.[\w-]+){2,}/g
-/** Matches a label such as `x-request-id: ` or `"requestId":"` before the id of a request, which support needs. */
+/**
+ * Matches a label such as `x-request-id: ` or `"requestId":"` at the end of a text: a UUID after it isn't redacted, since support
+ * needs it.
+ */
 const REQUEST_ID_LABEL = /(?:request|correlation|trace)[ _-]?(?:id)?\W{0,8}$/i
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /**
- * Replaces whatever looks like a token (16 characters or more) in a text, because a service may quote a token that it has just
- * issued. Keeps words, host names and media types without digits and in a single case, and UUIDs labeled as a request's id.
+ * Replaces whatever looks like a token in a text, because a service may quote a token that it has just issued. Keeps words, host
+ * names and media types without digits and in a single case, and UUIDs labeled as the id of a request.
  */
 export function redactTokens(text: string, placeholder = '[left out]'): string {
   return replaceDecoded(text, placeholder, function* (plain) {

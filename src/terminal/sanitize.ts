@@ -1,14 +1,12 @@
 /**
- * This module makes untrusted text (from the service, DNS, URLs, files) safe to print. Such text can contain escape sequences that
- * rewrite the screen or the clipboard, bidi characters that reorder text, and invisible characters. These characters are shown as
- * escapes, such as `\n` or `\u{202e}`, not dropped: an invisible character often explains a problem.
+ * This module makes untrusted text (from the service, DNS, URLs, files) safe to print: escape sequences in it could rewrite the
+ * screen or the clipboard, and bidi or invisible characters could disguise it. These characters are shown as escapes, such as
+ * `\u{202e}`, not dropped: an invisible character often explains a problem.
  */
 
 /**
- * Regular expression class of the characters that must be escaped:
- * Cc (C0, DEL, C1: ESC, CSI, OSC …), Cf (bidi controls, zero-width characters, tags, soft hyphen), Cs (lone surrogates),
- * Zl and Zp (U+2028, U+2029), Default_Ignorable_Code_Point (fillers, variation selectors), noncharacters, and the
- * blank-looking U+2800 and U+FFFC.
+ * Regular expression class of the characters to escape: controls (Cc), bidi and other format characters (Cf), lone surrogates (Cs),
+ * line separators, default-ignorable characters, noncharacters, and U+2800 and U+FFFC, which look blank.
  */
 const HIDDEN = String.raw`[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\u2800\ufffc]`
 
@@ -58,9 +56,8 @@ function escapeUnsafe(text: string): string {
 }
 
 /**
- * Makes text safe for one line of a terminal: each control, bidi or (except in emoji) invisible character, including line breaks
- * and tabs, becomes a visible escape, as do stray or too many combining marks. Idempotent, because backslashes aren't escaped; so
- * the result can't be unescaped.
+ * Makes text safe for one line of a terminal: shows controls, line breaks, bidi and (except in emoji) invisible characters, and
+ * stray or too many combining marks, as escapes. Idempotent, because backslashes aren't escaped.
  */
 export function sanitizeLine(text: string): string {
   return PRINTABLE.test(text) ? text : escapeUnsafe(text)
@@ -74,7 +71,7 @@ export function clip(text: string, length: number): string {
 }
 
 /**
- * Returns the beginning of a text, sanitized for one line; drops HTML tags, scripts and styles, as in the error page of a proxy.
+ * Returns the beginning of a text, without HTML tags, scripts and styles (as in a proxy's error page), sanitized for one line.
  *
  * @param length maximum number of characters before escaping
  */
@@ -89,19 +86,19 @@ export function excerpt(text: string, length = 200): string {
 }
 
 /**
- * Escapes text for one cell of tab-separated values: tabs, line breaks, backslashes and unsafe characters become `\t`, `\n`,
- * `\r`, `\\` and `\u{hex}`. So a record is always one line, and the escaping can be reversed.
+ * Escapes text for one cell of tab-separated values: unsafe characters, line breaks, tabs and backslashes become escapes such as
+ * `\n` or `\u{202e}`. So a record is one line, and the escaping can be reversed.
  */
 export function escapeTsvCell(text: string): string {
   return PRINTABLE.test(text) && !text.includes('\\') ? text : escapeUnsafe(text.replaceAll('\\', '\\\\'))
 }
 
-/** Matches DEL and characters beyond ASCII: `JSON.stringify` already escapes C0 controls inside strings. */
+/** Matches the text in which to search for hidden characters: DEL and non-ASCII. `JSON.stringify` already escapes C0 controls. */
 const BEYOND_ASCII = /[^\x00-\x7e]+/g
 const hidden = compileOnce(() => new RegExp(HIDDEN, 'gu'))
 
 /**
- * Serializes a value as JSON that is safe to print on a terminal: DEL, C1, bidi, invisible and line-separating characters are
+ * Serializes a value as JSON that is safe to print on a terminal: control, bidi, invisible and line-separating characters are
  * written as `\uXXXX` (RFC 8259 section 7), which parses to the same value.
  *
  * @param indent spaces per level; undefined for a single line
@@ -111,7 +108,7 @@ export function stringifyJson(value: unknown, indent?: number): string {
   return text.replace(BEYOND_ASCII, (characters) => characters.replace(hidden(), escapeUnits))
 }
 
-/** Escapes each UTF-16 unit as `\uXXXX`: a character beyond U+FFFF becomes a pair of escapes. */
+/** Escapes each UTF-16 unit of a character as `\uXXXX`: a character beyond U+FFFF has two. */
 function escapeUnits(character: string): string {
   return Array.from(
     { length: character.length },

@@ -32,8 +32,8 @@ interface Cell {
 const isText = ({ column }: Lane): boolean => (column.kind ?? 'text') === 'text'
 
 /**
- * Creates a table that is rendered page by page, as pages arrive. Column widths fit all pages so far, so a later page may be wider.
- * From the first page on for which even the narrowest table is too wide for the terminal, items are rendered as detail views.
+ * Creates a table that is rendered page by page. Column widths fit all pages so far, so a later page may be wider. From the first
+ * page on for which the terminal is too narrow, items are rendered as detail views.
  */
 export function createTable(columns: readonly Column[], context: RenderContext) {
   const lanes = columns.map((column): Lane => {
@@ -77,8 +77,8 @@ function widthTogether(lanes: readonly Lane[]): number {
 }
 
 /**
- * Assigns a width to each column. First the widest text columns shrink, but break no word of up to 20 columns; then optional
- * columns are left out, the last one first; then words of more than 8 columns are broken.
+ * Assigns a width to each column: shrinks text columns; if that isn't enough, also leaves out optional columns, the last one first;
+ * if they are all gone, also breaks shorter words.
  *
  * @returns false if the terminal is still too narrow
  */
@@ -125,8 +125,8 @@ function layOut(
     chars: NO_BORDERS,
     style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [], compact: true },
     colWidths: shown.map(({ width }) => width),
-    // cli-table3 shortens every cell for a debug message, one character at a time; a truncation mark of 10 columns avoids this slow
-    // loop.
+    // cli-table3 would shorten each cell for a debug message, one character at a time; a truncation mark of 10 columns avoids this
+    // slow loop.
     truncate: ' '.repeat(10),
     colAligns: shown.map(({ column }) => (column.kind === 'number' ? 'right' : 'left')),
   })

@@ -1,15 +1,10 @@
-/**
- * Formats of times for people: relative in messages and on a terminal, otherwise in full. Programs get RFC 3339 in UTC, such as
- * `2026-11-21T16:29:28.123Z`, in mailclaim's own fields, and the timestamps in the service's objects unchanged.
- */
+/** Formats of times and durations for people. Programs get RFC 3339 in UTC, and the service's own timestamps unchanged. */
 
 interface Unit {
   readonly seconds: number
   readonly name: string
   readonly symbol: string
-  /**
-   * Smallest amount that is shown in this unit; a smaller unit is used below, since "1 day" for 25 or 35 hours would be too coarse.
-   */
+  /** Smallest amount that is shown in this unit rather than a smaller one: "1 day" for 35 hours would be too coarse. */
   readonly from: number
 }
 
@@ -23,9 +18,8 @@ const UNITS: readonly Unit[] = [
 ]
 
 /**
- * Formats a duration: "45 seconds", "3 minutes", "2 hours", "9 days". Seconds are rounded up, so that half a second isn't "0
- * seconds"; other units are rounded to the nearest, and used from two on (months from three), so that rounding changes a duration by
- * at most a quarter. From 90 minutes to two hours, the result is such as "1 h 41 min"; for Infinity, "more than a year".
+ * Formats a duration as a rounded amount of one unit: "45 seconds", "3 minutes", "9 days". From 90 minutes to two hours, the result
+ * is such as "1 h 41 min"; for Infinity, "more than a year".
  *
  * @param style `short` for narrow places: "45 s", "3 min", "2 h", "9 days"
  */
@@ -44,8 +38,8 @@ export function formatTime(at: number): string {
 }
 
 /**
- * Formats a time relative to `now`, rounded as in `formatDuration`: "3 min ago", "in 7 days". 6 days, 23 hours and 59 minutes round
- * to "7 days", so that a new item shows its full lifetime. Times within a minute are "just now" or "in a moment".
+ * Formats a time relative to `now`: "3 min ago", "in 7 days". Rounded as in `formatDuration`, so that a minute after its creation
+ * an item with a lifetime of 7 days still expires "in 7 days".
  *
  * @param at milliseconds since 1970
  * @param now milliseconds since 1970
