@@ -14,57 +14,48 @@ import { createChildController, type DnsEffects, limitQueries, queryDns } from '
 import { parseDomainName } from './wire/name.ts'
 import { readTxtAnswer } from './wire/txt-answer.ts'
 
-/** A domain name, and the TXT value that it should have. */
+/** What a check looks for: the TXT record of a domain name, with its value if one is expected. */
 export interface ExpectedTxt {
-  /** Domain name of the record, as a user types it: IDNs and a trailing dot are accepted. */
+  /** Domain name of the record; an IDN in Unicode and a trailing dot are accepted. */
   readonly name: string
-  /** Expected TXT value; null to list the TXT values instead. */
+  /** Expected TXT value; null to list the TXT values at the name instead. */
   readonly expected: string | null
   /** Whether the expected value might be cut off: a user typed it, and it isn't known from a claim. Default: false. */
   readonly mayBeCut?: boolean
 }
 
 export interface DnsCheckRequest extends ExpectedTxt {
-  /**
-   * Recursive resolvers, or authoritative servers of a private DNS. `'system'`: the resolvers of the operating system.
-   */
+  /** Recursive resolvers, or authoritative servers of a private DNS; `'system'` for those of the operating system. */
   readonly resolvers: readonly DnsServer[] | 'system'
-  /** Port of authoritative servers: 53, or the port that the user set for private DNS. */
+  /** Port of authoritative servers: the setting `authoritative_port`, which is 53 except for private DNS and tests. */
   readonly authoritativePort: number
-  /** Whether to query the well-known public resolvers as well. Default: false. */
+  /** Whether to query the public resolvers of Cloudflare, Google and Quad9 as well. Default: false. */
   readonly publicResolvers?: boolean | undefined
   /**
-   * Whether the longest wait that earlier checks in a row reported for the finding `cached` has passed, so that caching doesn't
-   * explain a resolver without the record anymore. Default: false.
+   * Whether the caches of resolvers should have expired by now, according to the finding `cached` of earlier checks. Then a
+   * resolver without the record needs another explanation. Default: false.
    */
   readonly isOverdue?: boolean
-  /**
-   * Deadline of the command. A check takes at most 10 seconds (with the program's start and end) even if more time is left, and
-   * may take 2 seconds even if less time is left.
-   */
+  /** Deadline of the command. A check may take 2 seconds even if less time is left, and 10 seconds at most. */
   readonly deadline?: Deadline
-  /** Cache shared with the other checks of a run over many domains. Default: a new cache. */
+  /** Cache of zones and server addresses, shared by the checks of a run over many domains. Default: a new cache. */
   readonly cache?: CheckCache | undefined
 }
 
-/** Maximum milliseconds of one check, including the program's start and end. */
+/** Maximum milliseconds of one check, together with the program's start and end. */
 const DEADLINE_MS = 10_000
-/** Milliseconds reserved for the program's start and end on a busy machine, so that the command ends within 10 seconds. */
+/** Milliseconds of `DEADLINE_MS` that are kept for the program's start and end on a busy machine. */
 const MARGIN_MS = 600
-/** Maximum milliseconds to find the zone, so that time is left to query its name servers. */
+/** Maximum milliseconds to find the zone of the name, so that time is left to query the zone's name servers. */
 const LOCATE_MS = 6000
-/** Share of the remaining time for name servers, so that resolvers can still be queried if name servers are silent. */
+/** Share of the time left after the zone search that its name servers may take: if they are silent, resolvers get the rest. */
 const SERVERS_SHARE = 0.75
-/** Maximum number of queries of one check over UDP, TCP and HTTPS, retries included. Most checks need fewer than 40. */
+/** Maximum number of queries that one check sends, over UDP, TCP and HTTPS together. Most checks need fewer than 40. */
 const MAX_QUERIES = 120
 
 /**
- * Checks whether a TXT record is visible, and if not, finds the cause. Without an expected value, reports the TXT values at the
- * name.
- *
- * Queries the authoritative servers first. Recursive resolvers are queried for the record only if all of those servers that
- * answer have it, or only resolvers can show it (`needsResolvers`): an earlier query could leave a negative answer in their
- * caches (RFC 2308). DNS failures are findings of the report, not errors.
+ * Checks whether a TXT record is visible, and if not, looks for the cause. Without an expected value, reports the TXT values at
+ * the name. Failures of DNS are findings of the report, not errors.
  *
  * @throws CliError `usage`, exit 2, if the name isn't a domain name; the abort reason of `effects.signal`
  */
@@ -73,10 +64,9 @@ export async function checkDns(request: DnsCheckRequest, effects: DnsEffects): P
 }
 
 /**
- * Queries the servers of a check, and returns their responses, from which `createCheckReport` derives the findings.
+ * Runs the queries of a check, and returns the observations from which `createCheckReport` derives the findings.
  *
- * @param causes whether to look for the causes of a missing record as well: at resolvers, at other names, in DNSSEC. Default:
- *   true
+ * @param causes whether to query resolvers for the TXT set, and to look at other names and DNSSEC, as well. Default: true
  * @throws CliError `usage`, exit 2, if the name isn't a domain name; the abort reason of `effects.signal`
  */
 export async function collectObservations(
@@ -114,11 +104,11 @@ export async function collectObservations(
     const [best] = [...withRecord, ...withoutRecord]
     const server = causes && best?.address ? { address: best.address, port } : undefined
     const isVisible = withRecord.length > 0 && withoutRecord.length === 0
-    // A resolver queried too early caches the record's absence (RFC 2308). So query resolvers only if all name servers that
-    // answer have the record, or only resolvers can show it.
+    // A resolver queried too early caches the record's absence (RFC 2308). So query resolvers only if all name servers with a
+    // usable answer have the record, or if only resolvers can show it.
     const isTime = causes && (isVisible || needsResolvers(seen))
     const isOwnZone = interception === 'inside'
-    // In a network with its own zone of this name, responses without HTTPS may be from that zone. So query resolvers only over
+    // In a network with its own zone of this name, answers over UDP and TCP may be from that zone. So query resolvers only over
     // HTTPS.
     const toTrust = resolvers.flatMap((one) => (!isOwnZone || one instanceof URL ? one : (one.https ?? [])))
     const zone = isVisible ? found?.zone : undefined
@@ -128,17 +118,17 @@ export async function collectObservations(
       server && found ? observeDnssec(found, server, check) : null,
     ])
     const isHidden = server && !servers.some((one) => one.alias) && seenBy.some((one) => one.alias)
-    // A CNAME that only resolvers show is either outdated, or hidden beside TXT records at the name servers. So query a name
-    // server for the CNAME, which it returns in the second case only.
+    // A CNAME that only resolvers show may be outdated, or hidden beside TXT records at the name servers. So query a name server
+    // for the CNAME: it returns a hidden one.
     const cname = isHidden ? await queryDns(server, { name, type: 'CNAME' }, check) : undefined
     const target = cname && readTxtAnswer(cname, name).alias
     const beside = target ? { alias: { targets: [target], isKnown: true, hasTxtBeside: true as const } } : {}
     return { ...seen, ...beside, resolvers: seenBy, otherNames, dnssec, limitReached: limited.isReached() }
   } finally {
-    // Cancel queries that are still waiting, such as those to slow servers.
+    // Cancel queries that still wait for a response.
     controller.abort()
   }
 }
 
-/** Observations of a check that hasn't queried name servers or resolvers for the record. */
+/** Observations before name servers and resolvers are queried for the record. */
 const NOT_OBSERVED = { servers: [], alias: null, resolvers: [], otherNames: null, dnssec: null } as const

@@ -6,16 +6,15 @@ import { queryDns } from './wire/ask.ts'
 import type { DnsMessage, RecordOf } from './wire/message.ts'
 
 /**
- * Numbers of the key algorithms that validators support (RFC 8624 section 3.1). A zone with DS records of other algorithms or
- * digests only is `unsigned`, as for validators (RFC 4035 section 5.2).
+ * Key algorithms that validators must or should support (RFC 8624 section 3.1). They treat a zone as unsigned if all its DS
+ * records have other algorithms (RFC 4035 section 5.2).
  */
 const ALGORITHMS: readonly number[] = [5, 7, 8, 10, 13, 14, 15, 16]
 const DIGESTS: Readonly<Record<number, string>> = { 1: 'sha1', 2: 'sha256', 4: 'sha384' }
 
 /**
  * Compares the DS records at the parent zone with the DNSKEY records of the zone, and checks whether the signatures of the zone's
- * SOA record have expired. Returns null if the state is unknown: no server of the parent zone is known, or a response is missing
- * or unusable.
+ * SOA record have expired. Returns null if that is unknown, for example after a timeout.
  *
  * @param server an authoritative server of the zone
  */
@@ -55,8 +54,8 @@ export async function observeDnssec(
 }
 
 /**
- * Returns the DS and DNSKEY records of a response, and the signatures over DNSKEY, as texts that can be compared with those of a
- * resolver's cache. TTLs are left out, because a cache counts them down.
+ * Returns the DS and DNSKEY records in the answers of a response, and the signatures over DNSKEY, as texts to compare: without
+ * TTLs, because a resolver's cache counts these down.
  */
 export function serializeDsAndKeys({ answers }: DnsMessage): string[] {
   const ofKeys = answers.filter(

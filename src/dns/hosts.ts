@@ -1,4 +1,4 @@
-/** Patterns for the host names of name servers, with their DNS providers. The first match is used. */
+/** Patterns for host names of name servers, each with the DNS provider to which a match belongs. */
 const HOSTS: readonly (readonly [servers: RegExp, name: string])[] = [
   [/\.ns\.cloudflare\.com$/, 'Cloudflare'],
   [/\.awsdns-\d+\.(?:com|net|org|co\.uk)$/, 'Amazon Route 53'],
@@ -24,18 +24,15 @@ const HOSTS: readonly (readonly [servers: RegExp, name: string])[] = [
   [/\.hostinger\.com$|\.dns-parking\.com$/, 'Hostinger'],
 ]
 
-/**
- * Returns the names of a zone's DNS providers, such as `Cloudflare` or `GoDaddy and Gandi`, by its name servers; null if none of
- * these belongs to a known provider.
- */
+/** Returns the DNS providers of name servers, such as `Cloudflare` or `GoDaddy and Gandi`; null if no provider is known. */
 export function formatDnsProviders(nameservers: readonly string[]): string | null {
   const found = nameservers.flatMap((server) => HOSTS.find(([servers]) => servers.test(server))?.[1] ?? [])
   return found.length === 0 ? null : [...new Set(found)].join(' and ')
 }
 
 /**
- * Patterns for the name servers of unused domains: parked, or suspended by the registrar, for example because the domain has
- * expired or its contact address isn't confirmed.
+ * Patterns for host names of name servers. A match shows that a domain on that server is parked (unused or for sale), or
+ * suspended by its registrar, for example after it has expired.
  */
 const UNUSED: readonly (readonly [servers: RegExp, use: 'parked' | 'suspended'])[] = [
   [/\.(?:above|afternic|bodis|cashparking|dan|internettraffic|parklogic|sedoparking)\.com$/, 'parked'],
@@ -46,8 +43,8 @@ const UNUSED: readonly (readonly [servers: RegExp, use: 'parked' | 'suspended'])
 ]
 
 /**
- * Returns as `use` whether name servers show that a domain is parked or suspended (otherwise `active`), and as `at` the name
- * server that shows it (null if active).
+ * Detects by its name servers whether a domain is parked, suspended or, without a sign of either, `active`. `at`: the name server
+ * that shows this; null if active.
  */
 export function detectDomainUse(nameservers: readonly string[]) {
   const found = UNUSED.flatMap(([servers, use]) =>

@@ -9,12 +9,11 @@ import { type AnswerView, type FindingView, type ReportView, TONE_SYMBOLS, toRep
 import { toRelativeName } from './wire/name.ts'
 import { capitalize, type Evidence, type RichText, shorten } from './words.ts'
 
-/** Maximum number of characters shown of one text, such as a TXT value; the rest is replaced by an ellipsis. */
+/** Maximum number of characters shown of one text, such as a TXT value; longer texts end in an ellipsis. */
 const MAX_SHOWN_LENGTH = 1000
 
 /**
- * Renders a report as one HTML file to read, print or attach to a ticket. The file loads and runs nothing: its
- * Content-Security-Policy allows only its style, by hash.
+ * Renders a report as one HTML file that loads and runs nothing: its Content-Security-Policy allows only its style sheet, by hash.
  */
 export function renderHtmlReport(report: CheckReport, context: ReportContext): string {
   const view = toReportView(report)
@@ -43,7 +42,7 @@ ${footer(context)}
 `.toString()
 }
 
-/** Renders the head of the report: result, name, expected record or TXT values, claim and waiting time. */
+/** Renders the first panel of the report, with the result, and the expected record or the TXT values found. */
 function summary(view: ReportView, name: string): Html {
   const { tone, result, expected, claim, wait } = view
   return html`<section class="panel ${tone}" aria-labelledby="name">
@@ -55,7 +54,7 @@ ${wait === undefined ? '' : html`<dt>Waiting</dt><dd>${wait}</dd>`}</dl>
 </section>`
 }
 
-/** Renders the expected record by the fields of DNS providers' forms: zone and host (without a zone, the name), type, value. */
+/** Renders the expected record in the terms of DNS providers' forms, such as the host within the zone. */
 function record({ name, zone }: ReportView, expected: string): Html {
   const place =
     zone === null
@@ -88,24 +87,21 @@ function findingItem({ code, severity, tone, message, fix, evidence }: FindingVi
 `
 }
 
-/** Renders a finding's expected value above the value found, with the difference marked; nothing unless both are single values. */
+/** Renders a finding's expected value above the value found, with the difference marked; nothing unless each is one value. */
 function comparison({ expected, seen }: Evidence): Html {
   if (typeof expected !== 'string' || typeof seen !== 'string') return html``
   const pieces = diffValues(expected, seen)
   return html`<dl class="compare"><dt>Expected</dt><dd>${pieces.expected.map((piece) => markPiece(piece, 'ins'))}</dd><dt>Found</dt><dd>${pieces.seen.map((piece) => markPiece(piece, 'del'))}</dd></dl>`
 }
 
-/** Renders a piece of a compared value, in an element `as` if it differs: `ins` in the expected value, `del` in the one found. */
+/** Renders a piece of a compared value. If it differs, `as` is its element: `ins` in the expected value, `del` in the one found. */
 function markPiece(piece: DiffPiece, as: 'ins' | 'del'): Html {
   const text = formatDiffPiece({ ...piece, text: shorten(piece.text, MAX_SHOWN_LENGTH) })
   if (piece.text === '' || !piece.differs) return html`${text}`
   return as === 'ins' ? html`<ins>${text}</ins>` : html`<del>${text}</del>`
 }
 
-/**
- * Renders the delegation path: the zones from the top down, then the answers of the zone's name servers, then those of the
- * resolvers.
- */
+/** Renders the way to the record: the zones from the top down, the answers of the name servers, those of the resolvers. */
 function path({ path, nameservers, resolvers, zone, provider }: ReportView): Html {
   const step = (heading: InsertedValue, content: InsertedValue) => html`<li><h3>${heading}</h3>${content}</li>
 `
@@ -145,20 +141,20 @@ ${values.length === 0 ? '' : list(values)}${facts.length === 0 ? '' : html`<p cl
 const list = (values: readonly string[]): Html =>
   html`<ul class="values">${values.map((value) => html`<li><code>${show(value)}</code></li>`)}</ul>`
 
-/** Renders the footer: mailclaim's version, the resolvers that were queried first, and the command that repeats the check. */
+/** Renders the footer: mailclaim's version, the resolvers where the search began, and the command that repeats the check. */
 function footer({ resolvers, version, command }: ReportContext): Html {
   const started = resolvers.length === 0 ? 'no resolver' : names(resolvers)
   return html`<footer><p>Made by mailclaim ${version}; the search started at ${started}. To repeat: <code>${show(command)}</code>. This file loads nothing and runs nothing.</p></footer>`
 }
 
-/** Renders a label behind the symbol of its tone. */
+/** Renders a label after the symbol of its tone (good, bad, warning, faint). */
 const status = (tone: ReportView['tone'], label: string): Html =>
   html`<span class="status"><span class="icon" aria-hidden="true">${TONE_SYMBOLS[tone]}</span> ${label}</span>`
 
-/** Renders a message or fix with its facts in `code` elements. */
+/** Renders the message or the fix of a finding, with its facts in `code` elements. */
 function phrase(text: RichText): InsertedValue[] {
   return text.map((part) => (typeof part === 'string' ? part : html`<code>${show(part.value)}</code>`))
 }
 
-/** Returns a value for display: shortened, or `(empty)`. */
+/** Returns a text for display: shortened to `MAX_SHOWN_LENGTH`, or `(empty)`. */
 const show = (value: string): string => (value === '' ? '(empty)' : shorten(value, MAX_SHOWN_LENGTH))

@@ -8,43 +8,40 @@ import { collectNsHosts, type DnsMessage, findSoa, type ResourceRecord } from '.
 import { canQueryName, collectAncestors, countLabels, isWithin } from './wire/name.ts'
 import { isRegistryZone, registrableDomainOf } from './wire/registry.ts'
 
-/** A DNS check in progress: the record to find, and what its queries need, such as resolvers, time limit and cache. */
+/** A DNS check in progress: the record to find, and what its queries need, such as resolvers and a deadline. */
 export interface DnsCheck {
   /** Checked name in A-labels (RFC 5890 section 2.3.2.1), lowercase. */
   readonly name: string
   /** Expected TXT value; null if none is expected. */
   readonly expected: string | null
-  /** Resolvers of the check. Only the first three are queried about zones and hosts, since more would hardly know more. */
+  /** Resolvers of the check, of which the first three are queried about zones and hosts. */
   readonly resolvers: readonly DnsServer[]
-  /** Port of authoritative servers: 53, or the port that the user set for private DNS. */
+  /** Port of authoritative servers: the setting `authoritative_port`, which is 53 except for private DNS and tests. */
   readonly port: number
   readonly deadline: Deadline
   readonly effects: DnsEffects
   readonly cache: CheckCache
 }
 
-/** Maximum milliseconds for a query to a resolver, which might have to query other servers first. */
+/** Maximum milliseconds for a query to a resolver about a zone or a host. */
 const RESOLVER_MS = 2500
 /**
  * Flags of a query to a resolver about a zone or a host. Without the CD bit, broken DNSSEC would hide a zone (RFC 4035 section
  * 3.2.2).
  */
 const RECURSIVE = { recursionDesired: true, checkingDisabled: true } as const
-/** Maximum milliseconds for a query to a server on the way down to the zone. */
+/** Maximum milliseconds for a query to an authoritative server on the way down to the zone. */
 const LEVEL_MS = 1500
-/** Maximum number of a zone's name servers that are used. Working zones have fewer, but a hostile zone could have thousands. */
+/** Maximum number of hosts used from a zone's NS records, since a hostile zone could have thousands. */
 export const MAX_NS_HOSTS = 26
 
 /**
- * Finds the zone that holds a name, and the zone's name servers, from the top-level domain down.
+ * Finds the zone that holds a name, and the zone's name servers. Resolvers give the NS records of the top-level domain; from there
+ * on, authoritative servers are queried, so that no resolver caches a negative answer about the name (RFC 2308).
  *
- * Of all delegations, only the top-level domain's comes from resolvers. From there on, authoritative servers are queried without
- * recursion, so that no resolver caches a negative answer (RFC 2308).
- *
- * If this fails, as in private DNS or in a network that blocks those servers, the search starts again from NS records of the
- * resolvers: at each level down to the registered domain, at the root (which can deny the top-level domain), then at each level
- * between the registered domain and `name`. Below the registered domain, `name` itself isn't queried at resolvers, since it might
- * not exist yet. The registered domain's zone, if found, is cached for the other checks of a run.
+ * If this fails, as in private DNS or behind a firewall, the search starts again from the NS records that resolvers give for lower
+ * levels, or for the root, which can deny the top-level domain. For a name below the registrable domain, these levels end above the
+ * name itself, since it might not exist yet.
  */
 export async function findZone(name: string, check: DnsCheck): Promise<ZoneLocation> {
   const domain = registrableDomainOf(name)
@@ -61,8 +58,8 @@ export async function findZone(name: string, check: DnsCheck): Promise<ZoneLocat
 }
 
 /**
- * Searches for the zone of `target` from each level in turn: gets the level's NS records from the resolvers, and follows
- * referrals from there. Returns the first zone found, or a registry's denial; `lost` if no level leads to either.
+ * Searches for the zone of `target` by referrals, from each of `levels` in turn until one leads to a zone or to a registry's
+ * denial. The NS records of a level come from the resolvers. Returns `lost` if no level leads to either.
  */
 async function findFrom(levels: readonly string[], target: string, check: DnsCheck): Promise<ZoneLocation> {
   const replies = new Set<string>()
@@ -80,9 +77,8 @@ async function findFrom(levels: readonly string[], target: string, check: DnsChe
 }
 
 /**
- * Queries the first three resolvers for the NS records of one level; undefined if no resolver has any, and none is an
- * authoritative server. A denial counts as no answer, because some resolvers block every name or have their own root zone. Adds
- * each resolver's reply to `replies`, such as `9.9.9.9: no answer`.
+ * Queries resolvers for the NS records of `level`; undefined if they give no server to start from. A denial counts as no answer,
+ * because some resolvers block every name or have their own root zone. Adds replies such as `9.9.9.9: no answer` to `replies`.
  */
 async function askResolvers(
   level: string,
@@ -98,13 +94,13 @@ async function askResolvers(
     if (reply.kind !== 'answer') return undefined
     const { message } = reply
     const delegation = readDelegation(message, level, port)
-    // A resolver with authority (AA) over a zone that is no registry's might serve a zone of its own, which the public DNS
-    // doesn't have. So mark the delegation.
+    // A resolver with authority (AA) over a zone that is no registry's might serve its own version of the zone instead of the
+    // public one. So mark the delegation.
     const isResolverZone = message.aa && message.ra && !isRegistryZone(level)
     if (delegation !== undefined || resolver instanceof URL)
       return delegation && { ...delegation, isResolverZone }
-    // Take a resolver that doesn't offer recursion (RA) for an authoritative server, which the user chose for private DNS. So
-    // start the search at this server.
+    // A resolver that doesn't offer recursion (RA) is probably an authoritative server of a private DNS. So start the search at
+    // this server.
     const isAuthoritative = !message.ra && message.rcode !== 'NXDOMAIN'
     return isAuthoritative ? singleServerZone('.', resolver) : undefined
   }
@@ -114,9 +110,8 @@ async function askResolvers(
 }
 
 /**
- * Follows referrals from the zone `start` down to the zone of `target`, or to a registry's denial. If the servers of a zone on
- * the path give no usable response, returns that zone or, if it is a registry's, undefined, because the
- * name's zone is usually below it.
+ * Follows referrals from the zone `start` down to the zone of `target`, or to a registry's denial. Ends at a zone whose servers
+ * give no usable response; returns undefined if that is a registry's, because the target's zone is usually below it.
  */
 async function followReferrals(target: string, start: FoundZone, check: DnsCheck) {
   let at = start
@@ -137,14 +132,13 @@ function extendPath(
   return { kind: 'found', ...delegation, parent, registry, path: [...path, delegation] }
 }
 
-/** A name server's response on the path to the target: a referral or, in a zone of this server, the end of the path. */
+/** A name server on the path to the target, with its response: a referral, or an authoritative answer that ends the path. */
 type PathReply = NonNullable<Awaited<ReturnType<typeof askServers>>>
 
 /**
- * Queries up to four addresses of a zone's servers for the SOA record of `target`, and returns the first response with a referral
- * or authoritative data; undefined if there is none. At a registry, a referral from any server is preferred: a denial might be
- * older than the domain, and data without a referral might come from an interceptor of one address family. Appends to
- * `at.registry` each server of a registry, except the root's, that responds.
+ * Queries up to four addresses of a zone's servers for the SOA record of `target`, and returns a referral or an authoritative
+ * answer; undefined without either. At a registry, a referral is preferred: a denial might be older than the domain, and another
+ * answer might be an interceptor's. Appends to `at.registry` the servers of registries below the root that respond.
  */
 async function askServers(at: FoundZone, target: string, check: DnsCheck) {
   const { zone, registry } = at
@@ -155,8 +149,8 @@ async function askServers(at: FoundZone, target: string, check: DnsCheck) {
     if (message === undefined) return undefined
     const referral = readReferral(message, zone, target, check.port)
     const isEnd = message.aa && hasData(message) && isAnswer(message) && !isFromAbove(message, zone)
-    // A registry's server refers or denies. If it returns answer records, it also serves the domain's zone or is an interceptor;
-    // null leaves the decision to `detectInterception`.
+    // A registry's server usually refers or denies. One that returns answer records might serve the domain's zone as well, or be
+    // an interceptor: null leaves the decision to `detectInterception`.
     const verdict = message.answers.length > 0 ? null : isImplausible(message)
     if (isRegistryZone(zone) && zone !== '.')
       registry.push({ address: server.address, isImplausible: verdict })
@@ -169,8 +163,8 @@ async function askServers(at: FoundZone, target: string, check: DnsCheck) {
 }
 
 /**
- * Finds the zone of a response without a referral: the queried zone, or a zone below it on the same server. Returns `no_domain`
- * if a registry denies the domain.
+ * Finds the zone of `target` after a response without a referral: the queried zone, or a zone below it on the same server. Returns
+ * `no_domain` if a registry denies the domain.
  */
 async function findFinalZone(at: FoundZone, reply: PathReply, target: string, check: DnsCheck) {
   const { server, message } = reply
@@ -181,24 +175,23 @@ async function findFinalZone(at: FoundZone, reply: PathReply, target: string, ch
     return { kind: 'no_domain' as const, ...facts, negativeTtl: soa?.negativeTtl ?? null }
   }
   if (zone === at.zone) return at
-  // A server with authority over both parent and child sends no referral to the child. So query the same server for the child's
-  // NS records.
+  // A server with authority over a zone and its parent zone sends no referral to the lower one. So query the same server for the
+  // lower zone's NS records.
   const answer = await queryDns(server, { name: zone, type: 'NS' }, check, LEVEL_MS)
   const own = answer && readDelegation(answer, zone, check.port)
   const isUsable = own !== undefined && (await findServerAddresses(own, check)).length > 0
   return extendPath(at, isUsable ? own : singleServerZone(zone, server), null)
 }
 
-/** Returns a delegation to one known server, with its address as host name, for a zone without usable NS records. */
+/** Creates a delegation to one known server, with its address as host name, for a zone whose NS records are unknown or unusable. */
 const singleServerZone = (zone: string, server: DnsServerAddress): Delegation => ({
   zone,
   hosts: new Map([[server.address, [server]]]),
 })
 
 /**
- * Finds the SOA record of the zone that holds `target`: in the response or, if this lacks it or has a CNAME (then the SOA record
- * is of the zone where the chain ends, RFC 6604 section 3), by queries for the names above, the nearest first. Undefined if none
- * is found from `target` up to `zone`.
+ * Finds the SOA record of the zone that holds `target`: in the response or, without one there, by queries for the names above, up
+ * to `zone`. In a response with a CNAME, the SOA record may be of the zone where the chain ends, so it isn't used.
  */
 async function findZoneSoa({ server, message }: PathReply, target: string, zone: string, check: DnsCheck) {
   const levels = [target, ...collectAncestors(target).toReversed()]
@@ -213,34 +206,32 @@ async function findZoneSoa({ server, message }: PathReply, target: string, zone:
 
 /** Whether a response has answer records, or the SOA record of a negative answer. */
 const hasData = (message: DnsMessage): boolean => findSoa(message) !== undefined || message.answers.length > 0
-/** Whether a response tells which data exists (NOERROR, NXDOMAIN), instead of an error. */
+/** Whether a response has the rcode NOERROR or NXDOMAIN, so that the server has neither failed nor refused. */
 const isAnswer = ({ rcode }: DnsMessage): boolean => rcode === 'NOERROR' || rcode === 'NXDOMAIN'
 
 /**
- * Whether a response is implausible for an authoritative server, so that it might be an interceptor's: an error, or recursion
- * offered (RA) without authoritative data (AA).
+ * Whether a response is implausible for an authoritative server, so that it might be an interceptor's: an error such as REFUSED,
+ * or an offer of recursion (RA) without authoritative data (AA).
  */
 export function isImplausible(serverReply: DnsMessage): boolean {
   return !isAnswer(serverReply) || (serverReply.ra && !(serverReply.aa && hasData(serverReply)))
 }
 
 /**
- * Whether a response comes from a server of the zone: it has the AA bit or, because a few servers forget that bit, data and no
- * offer of recursion (RA), which a resolver would make. False for a referral, and for a negative answer from a zone above.
+ * Whether a response counts as one of the zone's servers: with the AA bit or, because a few servers forget that bit, with data but
+ * without the RA bit, which resolvers set. A negative answer from a zone above doesn't count.
  */
 export function isFromZone(message: DnsMessage, zone: string): boolean {
   return (message.aa || (!message.ra && hasData(message))) && !isFromAbove(message, zone)
 }
 
-/** Whether a response is a negative answer from a zone above `zone`, so that its server doesn't serve `zone`. */
+/** Whether a response is a negative answer from a zone above `zone`: a server of `zone` would answer from `zone`. */
 function isFromAbove(message: DnsMessage, zone: string): boolean {
   const soa = findSoa(message)
   return message.answers.length === 0 && soa !== undefined && soa.zone !== zone && isWithin(zone, soa.zone)
 }
 
-/**
- * Reads the NS records of a zone, with their glue, from an answer or a referral; undefined after an error or without NS records.
- */
+/** Reads the NS records of a zone, with their glue, from an answer or a referral; undefined if it has none or is an error. */
 function readDelegation(message: DnsMessage, zone: string, port: number): Delegation | undefined {
   if (message.rcode !== 'NOERROR') return undefined
   const records = [...message.answers, ...message.authority]
@@ -262,10 +253,7 @@ function readReferral(message: DnsMessage, zone: string, name: string, port: num
   return owner === undefined ? undefined : readDelegation(message, owner, port)
 }
 
-/**
- * Returns the addresses of a zone's name servers from glue. With fewer than three, also looks up at most three hosts that have no
- * glue.
- */
+/** Returns addresses of a zone's name servers: from glue and, with fewer than three, from lookups of up to three other hosts. */
 async function findServerAddresses({ hosts }: Delegation, check: DnsCheck): Promise<DnsServerAddress[]> {
   const glued = [...hosts.values()].flat()
   if (glued.length >= 3) return alternateFamilies(glued)
@@ -281,8 +269,8 @@ function alternateFamilies(servers: readonly DnsServerAddress[]): DnsServerAddre
 }
 
 /**
- * Looks up the IPv4 and IPv6 addresses of a name server at the resolvers. Empty if the host certainly has no address. Undefined
- * without a usable response, as when all addresses are loopback or unspecified ones, which DNS filters give for blocked names.
+ * Looks up the IPv4 and IPv6 addresses of a name server at the resolvers. Empty if it has none; undefined if that is unknown, for
+ * example because a DNS filter returns a loopback address instead.
  */
 export function resolveHost(host: string, check: DnsCheck): Promise<readonly DnsServerAddress[] | undefined> {
   const { resolvers, port, cache } = check

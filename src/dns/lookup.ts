@@ -7,20 +7,20 @@ import { deduplicateValues, haveSameValues, type TxtValue } from './wire/txt-ans
 export interface TxtLookupResult {
   /** Zone that holds the name; null if it wasn't found. */
   readonly zone: string | null
-  /** Host names of the zone's name servers, as in `Delegation.hosts`; empty if the zone wasn't found. */
+  /** Host names of the zone's name servers (an address if no name is known); empty if the zone wasn't found. */
   readonly nameservers: readonly string[]
   /** Complete TXT set at the name, with its TTL in seconds (null for an empty set); null if the set isn't known for certain. */
   readonly set: { readonly values: readonly TxtValue[]; readonly ttl: number | null } | null
   /** Why the set isn't known, for the end of an error message; null if it is known. */
   readonly reason: string | null
-  /** If the set isn't known: TXT values from single servers, maybe incomplete, outdated, or a CNAME target's. Otherwise empty. */
+  /** TXT values that name servers gave although the set isn't known, for example because they disagree; empty if it is known. */
   readonly partial: readonly TxtValue[]
 }
 
 /**
- * Looks up the complete TXT set of a name at the authoritative servers of its zone. The set is known if there are complete
- * authoritative answers, all with this set and without a CNAME, and the zone isn't this network's own. Resolvers aren't queried
- * for the set, because their caches might be outdated.
+ * Looks up the complete TXT set of a name at the authoritative servers of its zone, because resolvers' caches might be outdated.
+ * The set counts as unknown, for example, if the servers disagree, or if the zone might be this network's own instead of the
+ * public one.
  *
  * @throws CliError `usage`, exit 2, if the name isn't a domain name; the abort reason of `effects.signal`
  */

@@ -50,13 +50,13 @@ describe('the search for the zone of a name', () => {
     expect(outcomes).toEqual(['ns1.example.com match', 'ns2.example.com match'])
   })
 
-  test('the zone search for a domain that the registry denies ends as `no_domain`, with the negative TTL of that response', async () => {
+  test('the zone search for a domain that the registry denies returns `no_domain` with the negative TTL of the denial', async () => {
     const { seen } = await timedObserve(fakeInternet([COM]))
     const denied = { kind: 'no_domain', domain: 'example.com', deniedBy: 'com', negativeTtl: 60 }
     expect(seen.location).toMatchObject(denied)
   })
 
-  test('a check of a name below a nonexistent top-level domain has the finding `domain_not_found`', async () => {
+  test('a check of a name below a nonexistent top-level domain gives the finding `domain_not_found`', async () => {
     const root = { apex: '.', servers: { 'a.root-servers.net': ['192.0.2.100'] } }
     const { report } = await timedCheck(fakeInternet([root, COM, zone()]), { name: 'app.example.con' })
     expect(report).toMatchObject({
@@ -72,7 +72,7 @@ describe('the search for the zone of a name', () => {
     expect(outcomes).toEqual(['ns1.example.com match', 'ns2.example.com match'])
   })
 
-  test('a check finds the zone within three seconds by the NS records of a resolver if no registry server responds', async () => {
+  test('if no registry server responds, a check finds the zone by the NS records of a resolver within three seconds', async () => {
     const world = fakeInternet([COM, zone()])
     const { seen, ms } = await timedObserve((asked) => (asked.server === REGISTRY ? 'silent' : world(asked)))
     expect(seen.location).toMatchObject({ kind: 'found', zone: 'example.com', parent: null })
@@ -113,7 +113,7 @@ describe('the search for the zone of a name', () => {
 })
 
 describe('the servers of the zone', () => {
-  test('name servers are queried at the glue addresses of the registry, even if a resolver returns other addresses', async () => {
+  test('name servers are queried at the glue addresses from the registry, even if a resolver returns other addresses', async () => {
     const world = fakeInternet([COM, zone()])
     const { seen, asked } = await timedObserve((one) =>
       one.server === RESOLVER && one.type === 'A' && one.name.endsWith('example.com')
@@ -136,7 +136,7 @@ describe('the servers of the zone', () => {
   })
 
   test.each(['0.0.0.0', '127.0.0.1'])(
-    'a name server whose address a DNS filter replaces with %s is not queried and has the outcome `timeout`',
+    'a name server whose address a DNS filter replaces with %s has the outcome `timeout`',
     async (data) => {
       const world = fakeInternet(hosted)
       const { outcomes, asked } = await timedObserve((one) =>
@@ -225,7 +225,7 @@ describe('the servers of the zone', () => {
     },
   )
 
-  test('the observation of a name server has the SOA serial, TTL, negative TTL and the character-strings of a TXT value', async () => {
+  test('the observation of a name server has the SOA serial, the TTL or negative TTL, and each character-string of a value', async () => {
     const split: packet.Answer = { type: 'TXT', name: 'example.com', ttl: 300, data: ['prefix=', 'token'] }
     const { seen } = await timedObserve(fakeInternet([COM, zone([split])]))
     const expected = { outcome: 'match', ttl: 300, soa: { serial: 9 }, authoritative: true }
@@ -242,13 +242,13 @@ describe('a CNAME at the name', () => {
     servers: { 'ns.target.net': ['192.0.2.31'] },
     records: records ?? [],
   })
-  test.each<[string, FakeZone['records'], string]>([
-    ['leads to the value in another zone', [txt('v.target.net', 'prefix=token')], 'match'],
-    ['leads to another value', [txt('v.target.net', 'other')], 'alias'],
-    ['leads to a name without TXT', [{ type: 'A', name: 'v.target.net', data: '192.0.2.99' }], 'alias'],
-    ['leads to nothing', [], 'alias'],
-    ['leads in a circle', [cname('v.target.net', 'app.example.com')], 'alias'],
-  ])('a CNAME chain that %s is followed to its end', async (_title, records, outcome) => {
+  test.each<[string, string, FakeZone['records']]>([
+    ['leads to the value in another zone', 'match', [txt('v.target.net', 'prefix=token')]],
+    ['leads to another value', 'alias', [txt('v.target.net', 'other')]],
+    ['leads to a name without TXT', 'alias', [{ type: 'A', name: 'v.target.net', data: '192.0.2.99' }]],
+    ['leads to a nonexistent name', 'alias', []],
+    ['leads in a circle', 'alias', [cname('v.target.net', 'app.example.com')]],
+  ])('a CNAME chain that %s gives the outcome `%s`', async (_title, outcome, records) => {
     const world = fakeInternet([COM, NET, zone([cname('app.example.com', 'v.target.net')]), target(records)])
     const { seen, outcomes, asked } = await timedObserve(world, { name: 'app.example.com' })
     expect(outcomes).toEqual([`ns1.example.com ${outcome}`, `ns2.example.com ${outcome}`])
@@ -272,7 +272,7 @@ describe('a CNAME at the name', () => {
   })
 })
 
-test('a check queries the resolver for the record, and no other names, if all name servers have the record', async () => {
+test('a check queries the resolver, but no other names, for a record that all name servers have', async () => {
   const { seen } = await timedObserve(fakeInternet([COM, zone()]))
   expect(seen.resolvers).toMatchObject([{ outcome: 'match', resolver: { address: RESOLVER } }])
   expect(seen.otherNames).toBeNull()
@@ -280,7 +280,7 @@ test('a check queries the resolver for the record, and no other names, if all na
 
 test.each([
   ['no name server has the record', [COM, zone([])], 'example.com'],
-  ['no name server has the record of a name two labels below the zone', [COM, zone([])], 'a.b.example.com'],
+  ['it is two labels below the zone, and no name server has it', [COM, zone([])], 'a.b.example.com'],
 ])('a check sends no recursive query for the name if %s', async (_title, zones, name) => {
   const world = fakeInternet(zones)
   const { seen, asked } = await timedObserve(world, { name })
@@ -288,7 +288,7 @@ test.each([
   expect(recursive(asked, 'example.com').filter(({ name }) => !name.startsWith('ns'))).toEqual([])
 })
 
-test('a check with a URL as resolver sends its recursive NS, A, AAAA and TXT queries over HTTPS', async () => {
+test('a check with a URL as its only resolver sends all recursive queries over HTTPS', async () => {
   const https = 'https://dns.example/dns-query'
   const { report, asked } = await timedCheck(fakeInternet([COM, zone()]), { resolvers: [https] })
   expect(report).toMatchObject({ verdict: 'ready', resolvers: [{ address: https, outcome: 'match' }] })
@@ -347,7 +347,7 @@ describe('records at other names', () => {
     ['mc.example.com', 'wrong', '_mc.example.com'],
     ['_dmarc.example.com', 'wrong', 'example.com'],
     ['*.example.com', 'used', 'example.com'],
-  ])('a TXT record at %s is a candidate of the kind `%s` in a check of %s', async (at, kind, name) => {
+  ])('a TXT record at the name %s is of the kind `%s` in a check of %s', async (at, kind, name) => {
     for (const expected of at === '_prefix.example.com' ? ['prefix=token'] : ['prefix=token', null]) {
       const world = fakeInternet([COM, zone([txt(at, 'prefix=token')])])
       const { seen, asked } = await timedObserve(world, { name, expected })
@@ -367,7 +367,7 @@ describe('records at other names', () => {
     }
   }
 
-  test('candidate names with the TXT set of a wildcard are left out, except those of the kind `used`', async () => {
+  test('other names with the TXT set of a wildcard are left out of the observations, unless of the kind `used`', async () => {
     const { seen } = await timedObserve(wild([]), { name: 'app.example.com' })
     expect(seen.otherNames).toMatchObject({
       candidates: [{ kind: 'used' }, { kind: 'used' }],
@@ -410,7 +410,7 @@ test('a check takes at most ten seconds even if servers are silent or slow', asy
   expect((await timedObserve(world, { roundMs: 1900 })).ms).toBeLessThanOrEqual(10_000)
 })
 
-test('a check without an expected value returns the TXT values and sends no recursive query for the name', async () => {
+test('a check without an expected value reads the TXT values without a recursive query for the name', async () => {
   const { seen, asked } = await timedObserve(fakeInternet([COM, zone()]), { expected: null })
   expect(textsOf(seen)).toEqual([['prefix=token'], ['prefix=token']])
   expect(seen.servers.map(({ outcome }) => outcome)).toEqual(['mismatch', 'mismatch'])

@@ -526,8 +526,8 @@ describe.each([
   ['healthy set-ups that look odd', HEALTHY],
   ['networks between the check and the name servers', NETWORKS],
 ])('%s', (_title, incidents) => {
-  const rows = incidents.map((one) => [`${one.id} (${one.source}): ${one.setup}`, one] as const)
-  test.each(rows)('a check diagnoses incident %s', async (_what, { world, name, resolvers, ...expected }) => {
+  const rows = incidents.map((it) => [`${it.verdict} if ${it.setup} (${it.id}, ${it.source})`, it] as const)
+  test.each(rows)('a check has the verdict %s', async (_what, { world, name, resolvers, ...expected }) => {
     const options = { name: name ?? 'example.com', expected: VALUE, ...(resolvers && { resolvers }) }
     const { report, ms } = await timedCheck(world, options)
     const { verdict, findings } = report

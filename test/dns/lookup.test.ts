@@ -109,7 +109,7 @@ test.each<[string, packet.Answer[], ((asked: Asked) => FakeReply | undefined) | 
   expect(ms).toBeLessThan(10_000)
 })
 
-test('the reason from lookUpTxt for a name in a nonexistent domain says that the domain does not exist', async () => {
+test('lookUpTxt returns as the reason for an unknown TXT set that the domain does not exist', async () => {
   const { seen } = await runLookup([], undefined, 'nowhere.com')
   expect(seen).toMatchObject({ zone: null, reason: "nowhere.com doesn't exist in DNS" })
 })
