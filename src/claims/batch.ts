@@ -29,37 +29,40 @@ import type { ClaimEvent, ClaimEvents, ClaimOptions, ClaimTask } from './workflo
 
 /** Result of one domain in a run over several: its row, and what the summary tells about it. */
 export interface DomainResult {
-  /** Word with which the summary counts the domain, such as `created` or a claim's status. */
+  /** Label under which the summary counts the domain, such as `created` or a claim's status. */
   readonly label: string
-  /** The domain's row or line of JSON. */
+  /** The domain's data, for its row or line of JSON. */
   readonly item: object
   readonly error?: CliError | undefined
   /** The domain's last DNS check, whose first finding may explain the error. */
   readonly report?: CheckReport | undefined
-  /** Output instead of a row with `--format zone` and `--format value`, line break included. */
+  /** Output for `--format zone` and `--format value`, line break included. */
   readonly text?: string
 }
 
 /** Effects and limits for the work on one domain; all but `releaseSlot` are shared by all domains of the run. */
 export interface BatchContext {
   /**
-   * `Io` without notices, warnings, progress and prompts. Its requests are paced by the service's rate limit, and end as
-   * `limitToDeadline` says.
+   * `Io` without notices, warnings, hints, progress and prompts. Its HTTP requests wait for the service's rate limit, and have
+   * the deadline of `limitToDeadline`.
    */
   readonly io: Io
   /** Returns the client that all domains share. @throws CliError exit 3 without a usable base URL */
   readonly client: () => ServiceClient
-  /** Options for DNS checks: at most `--jobs` at once, none begun after the deadline, with a shared cache. */
+  /**
+   * Options for the DNS checks of the run: `inTurn` runs at most `--jobs` checks at once and begins none after the deadline;
+   * `cache` is shared by the checks.
+   */
   readonly dns: { readonly inTurn: ConcurrencyLimiter; readonly cache: CheckCache }
   readonly readClaim: ClaimReader
-  /** Lets the work on the next domain begin; to be called when this domain only waits and polls from now on. */
+  /** Lets the work on the next domain begin; to be called when this domain starts to wait. */
   readonly releaseSlot: () => void
   readonly warn: Io['warn']
-  /** Writes lines to stderr at once, even with `--quiet`, instead of in the summary. */
+  /** Writes lines to stderr during the run, even with `--quiet`. */
   readonly say: (...lines: readonly string[]) => Promise<void>
   /**
-   * Prints the report's first finding and its fix as an example, once per finding code and run; not with `--quiet`, nor in JSON
-   * formats.
+   * Prints the report's first finding and its fix as an example, unless this run has printed a finding with the same code. Prints
+   * nothing with `--quiet`, nor in JSON formats.
    */
   readonly reportWait: (report: CheckReport) => Promise<void>
 }
@@ -81,20 +84,19 @@ export interface BatchCommand {
   /** Time limit of the complete run, for all domains together. Default: none. */
   readonly deadline?: Deadline
   /**
-   * Does the command's work for one domain. An error becomes the domain's row; an interrupt, or an error with exit 3 or 4, stops
-   * the run.
+   * Does the command's work for one domain. A thrown error becomes the domain's row; with exit 3 or 4, it also stops the run. An
+   * interrupt stops the run without a row.
    */
   readonly perform: (input: DomainInput, run: BatchContext) => Promise<DomainResult>
 }
 
 /**
- * Does the same work for several domains, at most `--jobs` at once besides domains that only wait, and prints a row or a line of
- * JSON as each ends, then a summary on stderr. The domains share one client, the service's rate limit and a cache of the DNS
- * checks. An error of one domain doesn't stop the others, unless all would fail with it: no usable credential, or no usable base
- * URL.
+ * Does a command's work for several domains, at most `--jobs` at once (domains that only wait aren't counted), and prints each
+ * result, then a summary on stderr. An error of one domain stops the others only if they would fail with it too: no usable
+ * credential or base URL.
  *
- * @throws CliError `domains_failed` with the most severe exit code, if a domain failed or a line of the list can't be used; exit
- *   2, as `readInputs`; the error that stops all domains; `InterruptedError`
+ * @throws CliError `domains_failed` with the most severe exit code, if a domain failed or a line of the list is unusable; the
+ *   error or interrupt that stopped the run; as `readInputs`
  */
 export async function processDomains(
   domains: readonly string[],
@@ -134,9 +136,9 @@ export async function processDomains(
 }
 
 /**
- * Collects the domains from the command line and the list, or with `--all` from the ledger, without duplicates, and counts the
- * list's unusable lines.
+ * Collects the domains from the command line and the `--from` list, or with `--all` from the ledger, without duplicates.
  *
+ * @returns the domains, and the number of unusable lines in the list
  * @throws CliError exit 2 for an invalid domain, for a domain together with `--all`, or as `readDomainList`
  */
 async function readInputs(args: readonly string[], { from, all }: BatchOptions, takesIds: boolean, io: Io) {
@@ -191,8 +193,8 @@ function createShared(jobs: number, work: BatchCommand, signal: AbortSignal, io:
 }
 
 /**
- * Returns the heading under which the summary counts a failed domain: `not started` if the time was up; for a claim that is blocked
- * or has ended, the error's code without `claim_`; else `refused` or `error`.
+ * Returns the label under which the summary counts a domain whose work threw an error. `timed_out` means that the deadline passed
+ * before the work or its DNS check began.
  */
 function labelOf({ code, exit }: CliError): string {
   if (code === 'timed_out') return 'not started'
@@ -201,9 +203,9 @@ function labelOf({ code, exit }: CliError): string {
 }
 
 /**
- * Returns a transport whose requests end two seconds after the deadline at the latest. Only the refresh of an access token and
- * requests with a body (creation of a claim, etcd, DNS over HTTPS) keep their own timeout. When one domain's error stops the run,
- * GET requests are canceled, but a POST only by an interrupt, since the result of a change would be lost.
+ * Returns a transport that sends no request later than two seconds after the deadline, and lets one without a body take no longer
+ * than that. A token refresh (`beforeSend`) is exempt. A POST is canceled only by an interrupt, not by another domain's error,
+ * because the result of a change would be lost.
  */
 function limitToDeadline({ http, interrupts }: Io, deadline: Deadline): HttpTransport {
   return {
@@ -223,19 +225,19 @@ function limitToDeadline({ http, interrupts }: Io, deadline: Deadline): HttpTran
 /** A DNS finding or an error of one or more domains, for the summary. */
 interface Cause {
   /**
-   * Code of the error or of the finding; after a finding's code, the DNS hosting company if known ("CODE at COMPANY"). Domains with
-   * the same title are counted together.
+   * Code of the error or finding; a finding's with the DNS provider if known ("CODE at PROVIDER"). Domains with the same title
+   * are counted together.
    */
   readonly title: string
-  /** Message and fix of the first domain, as an example. */
+  /** Message for the first of the domains, as an example. */
   readonly message: string
   readonly fix: string | undefined
   readonly domains: string[]
 }
 
 /**
- * Returns what the summary says about a domain: for an error with exit 8, the first DNS finding if there is one, else the error.
- * Without an error, returns the first finding, such as a warning about a record that is ready; undefined without error and finding.
+ * Returns the cause that the summary names for a domain: an error with an exit other than 8, else the first finding of the DNS
+ * check, else the error; undefined without any of these.
  */
 function causeOf({ error, report }: DomainResult): Cause | undefined {
   const isDns = error === undefined || error.exit === Exit.notYet
@@ -250,7 +252,7 @@ function causeOf({ error, report }: DomainResult): Cause | undefined {
 /**
  * Creates the output of a run over several domains: a row for each, then the summary with counts and causes on stderr.
  *
- * @param badLines number of unusable lines in the list
+ * @param badLines number of unusable lines in the `--from` list
  */
 function createReporter(work: BatchCommand, badLines: number, io: Io) {
   const { format, quiet } = io.settings
@@ -290,8 +292,10 @@ function createReporter(work: BatchCommand, badLines: number, io: Io) {
       })
     },
     /**
-     * Prints the summary. @returns the number of domains with a result, and an error with the most severe exit code if a domain
-     * failed or a line of the list can't be used
+     * Ends the rows and prints the summary.
+     *
+     * @returns the number of domains with a result, and an error with the most severe exit code if a domain failed or a line of
+     *   the list is unusable
      */
     async end() {
       await io.progress.end()
@@ -324,9 +328,9 @@ function formatCause({ title, message, fix, domains }: Cause): string[] {
 }
 
 /**
- * Works on several claims, for `claims verify` and `claims watch`. Sends no request for a claim that was completed when last seen.
+ * Does the work of `claims verify` or `claims watch` for several claims, except those that were completed when last seen.
  *
- * @param begin starts the work on one claim
+ * @param begin returns the events of the work on one claim
  */
 export function processClaims(
   domains: readonly string[],
@@ -345,8 +349,8 @@ export function processClaims(
 }
 
 /**
- * Returns the result for a ledger entry whose claim was completed when last seen, else undefined. Such a claim needs no more work,
- * so the row shows the ledger's copy and the time of the last response (`seen_at`).
+ * Returns the result for a ledger entry whose claim was completed when last seen, else undefined: a completed claim needs no
+ * request.
  */
 export function resultIfCompleted(entry: LedgerEntry | undefined, now: number): DomainResult | undefined {
   if (entry === undefined || getClaimState(entry.claim, now).phase !== 'completed') return undefined
@@ -354,8 +358,8 @@ export function resultIfCompleted(entry: LedgerEntry | undefined, now: number): 
 }
 
 /**
- * Runs the work on one of several claims to its end. Prints DNS findings (`reportWait`), and warnings about a replaced claim or
- * ignored options. Lets the work on the next domain begin (`releaseSlot`) at the first event `waiting` or `status`.
+ * Runs the work on one of several claims to its end, and returns the result for its row. Prints DNS findings, and the warnings
+ * about a replaced claim or ignored options. Calls `releaseSlot` when the claim starts to wait.
  */
 export async function drainClaimEvents(
   events: ClaimEvents,

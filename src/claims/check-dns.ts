@@ -25,21 +25,21 @@ import {
 /** Result of `claims check` for one domain. */
 export interface DomainCheckResult {
   readonly report: CheckReport
-  /** The error with which a check of this domain alone ends; undefined for exit 0. */
+  /** The error that the check ends with; undefined for exit 0. */
   readonly error?: CliError | undefined
-  /** The user's next step if the claim's record is ready; ignored if `error` is set. */
+  /** The next step for a claim whose record is ready; ignored if `error` is set. */
   readonly hint?: string | undefined
 }
 
 /**
- * Checks DNS for the record of a claim, or for the given value. With neither a value nor a claim, only reports which TXT values
- * the name has; also for a claim that ended without success, whose value is useless.
+ * Checks DNS for the given value, else for the record of the domain's claim. Without a value to expect, reports the TXT values at
+ * the name.
  *
  * @param domain a domain name, or the `domain_id` of a claim; if undefined, the user picks a claim from the ledger
  * @param value the TXT value to expect instead of the claim's
  * @param isExact whether to check exactly the name `domain` (`--name`), even if it has a claim with a record at another name
- * @throws CliError as `resolveClaimArgument`, `readClaim` and `toExpectedRecord`; exit 2 for a malformed value, a value with an
- *   id that the ledger doesn't have, or `wait` without a value and a claim
+ * @throws CliError as `resolveClaimArgument`, `readClaim` and `toExpectedRecord`; exit 2 for a malformed value, for a value with
+ *   an id that the ledger doesn't have, or for `wait` without a value or claim
  */
 export async function checkDomain(
   domain: string | undefined,
@@ -82,8 +82,8 @@ export async function checkDomain(
 }
 
 /**
- * Adds the claim's status to a result. A claim that the service has accepted or completed no longer needs its record, so the check
- * is `ready`; a claim that has ended otherwise ends the command with the claim's error.
+ * Adds the claim's state to the result of its DNS check. A claim that the service has accepted or completed needs no record, so
+ * the check is `ready`. For a claim that ended without success, the result has the claim's error.
  */
 function applyClaim(checked: DomainCheckResult, claim: DomainClaim, now: number): DomainCheckResult {
   const { report, error } = checked
@@ -91,8 +91,8 @@ function applyClaim(checked: DomainCheckResult, claim: DomainClaim, now: number)
   const own = { ...report, claim: { status: claim.status ?? 'unknown' } }
   const over = { retry_after_seconds: null, findings: [] }
   if (!judged.isOpen && judged.error !== undefined) {
-    // If the claim ended during the wait, the findings still tell the user to publish its value, which is useless now. So remove
-    // them.
+    // Remove the findings: if the claim ended during the wait, they still tell the user to publish its value, which is useless
+    // now.
     const unasked = { ...over, expected: null, verdict: 'unknown', ready: false } as const
     return { report: report.expected === null ? own : { ...own, ...unasked }, error: judged.error }
   }
@@ -103,8 +103,8 @@ function applyClaim(checked: DomainCheckResult, claim: DomainClaim, now: number)
 }
 
 /**
- * Checks once, or with `wait` and an expected value until the record is ready, the claim no longer needs the record, or the
- * deadline has passed.
+ * Checks DNS once; with `wait`, repeats the check as `watchDns` does, if a value is expected and the claim, if any, needs its
+ * record.
  */
 async function checkRecord(
   wanted: ExpectedTxt,
@@ -137,13 +137,13 @@ async function checkRecord(
 const printsFindings = ({ settings }: Io): boolean =>
   hasOwnLayout(settings) || ['markdown', 'html'].includes(settings.format)
 
-/** Notice for a check for which neither the user nor a known claim gave a value: it ends with exit 0 whatever DNS has. */
+/** Notice for a check without a value to expect, which ends with exit 0 whatever DNS has. */
 const NO_VALUE_NOTICE =
   'no claim is known here, so no value was looked for: give it with --value, or as domain,value in a list'
 
 /**
- * Tells the user that a check had no value to look for. If no server gave a conclusive answer and the format doesn't print the
- * findings, warns of the first finding instead.
+ * Tells the user that a check had no value to look for; or warns of the first finding instead, if no server gave a conclusive
+ * answer and the format doesn't print the findings.
  */
 export async function printNoValueNotice(
   { findings, nameservers, resolvers }: CheckReportJson,
@@ -169,11 +169,7 @@ export const emptyReport = (name: string): CheckReportJson => ({
   findings: [],
 })
 
-/**
- * Writes the report of one domain to stdout, in the format in use.
- *
- * @param columns of the report in TSV, and in a table with `--fields`
- */
+/** Writes the DNS report of one domain to stdout. @param columns of the report in TSV, and in a table with `--fields` */
 export async function printDnsReport(
   { report }: DomainCheckResult,
   { publicResolvers }: DnsCheckOptions,
@@ -186,8 +182,8 @@ export async function printDnsReport(
     const { name, expected } = report
     const { resolvers, authoritativePort } = getDnsConfig(settings)
     const asked = (resolvers === 'system' ? await io.dns.systemResolvers() : resolvers).map(formatResolver)
-    // The command line in the report names the value, and resolvers and port from the settings, so that it repeats the check also
-    // on a machine without this claim and these settings.
+    // Name the value, resolvers and port in the report's command line: whoever repeats the check may have neither this claim nor
+    // these settings.
     const words = [
       ...(expected === null ? [name] : ['--name', name, '--value', expected]),
       ...(resolvers === 'system' ? [] : asked.flatMap((one) => ['--resolver', one])),

@@ -21,7 +21,7 @@ export const CLAIM_COLUMNS: readonly Column[] = [
       getClaimState(claim, now).phase === 'completed' ? palette.good : palette.strong,
   },
   { field: 'meaning', only: 'people', value: (claim, now) => getClaimState(claim, now).text },
-  // Only programs get this column and the next one: for users, the column `meaning` explains the status.
+  // Only programs get this column and the next one: for users, the column `meaning` describes the state.
   { field: 'blocked_reason', only: 'programs' },
   { field: 'failure_reason', only: 'programs' },
   { field: 'domain_id', title: 'Domain id', kind: 'id' },
@@ -47,10 +47,7 @@ export const CLAIM_COLUMNS: readonly Column[] = [
   { field: 'id', title: 'Claim id', kind: 'id' },
 ]
 
-/**
- * Fields that tables show for a single claim, but not in `claims list`: there, the terminal needs its width for the column
- * `meaning`, and the next command needs only the domain's name.
- */
+/** Fields of the table of one claim that lists of claims show only to programs: in a terminal, `meaning` needs their width. */
 const TSV_FIELDS = ['domain_id', 'region', 'created_at', 'id', 'record.name', 'record.value']
 
 export const CLAIM_LIST_COLUMNS: readonly Column[] = CLAIM_COLUMNS.flatMap((column): Column[] => {

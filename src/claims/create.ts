@@ -19,7 +19,7 @@ import { printClaim, printClaimEvent } from './write.ts'
  */
 type RequestFor = (name: string, region?: string) => CreateClaimRequest
 
-/** Starts a claim of one domain, and prints the claim and a hint at the next step. */
+/** Requests a claim of one domain, and prints the claim and a hint at the next step. */
 export async function createAndPrintClaim(domain: string, requestFor: RequestFor, io: Io): Promise<void> {
   const request = requestFor(parseDomain(domain))
   const { name } = request
@@ -33,8 +33,8 @@ export async function createAndPrintClaim(domain: string, requestFor: RequestFor
 }
 
 /**
- * Starts claims of several domains. Skips a domain whose newest claim in the ledger is completed, or is open or superseded: a new
- * claim would end the open one or the one that superseded it.
+ * Requests claims of several domains. Requests none for a domain whose newest claim in the ledger is completed, or is open or
+ * superseded: a new claim would end the open one or the one that superseded it.
  */
 export async function createSeveralClaims(
   domains: readonly string[],
@@ -62,8 +62,8 @@ export async function createSeveralClaims(
         if (why !== undefined) await warn(`${domain}: ${why}`)
         return { label: 'open before', item: { ...newest.claim, seen_at: newest.seen_at } }
       }
-      // `superseded` means that a newer claim exists, whose owner may be another team: one more claim would end it. So only report
-      // the domain here; `claims create` with this domain alone starts a claim.
+      // `superseded` means that a newer claim exists, maybe another team's, which one more claim would end. So only report the
+      // domain here; `claims create` with this domain alone starts a claim.
       if (newest !== undefined && before?.phase === 'superseded')
         return { label: 'superseded', item: newest.claim, error: before.error }
       const { claim, created } = await claimDomain(requestFor(domain, region), { client: client(), io })

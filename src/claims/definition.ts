@@ -28,7 +28,7 @@ export const VERIFY_EVENT_MEANINGS = {
   waiting: 'what it waits for at the service, when that changes or a minute has passed',
 } as const
 
-/** Number of domains to work on at once, without `--jobs`. */
+/** Default of `--jobs`: number of domains to work on at once. */
 export const DEFAULT_JOBS = 16
 const MAX_JOBS = 500
 

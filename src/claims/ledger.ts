@@ -27,9 +27,14 @@ import { getClaimState } from './lifecycle.ts'
  */
 
 const FORMAT = 1
-/** Maximum number of completion candidates for which the statuses are read: each takes file reads, which slow completion down. */
+/**
+ * Maximum number of completion candidates that are shown with statuses. For a longer list, no status is read, because each takes
+ * file reads, which slow completion down.
+ */
 const MAX_STATUSES = 100
-/** Maximum number of names that completion reads from one directory, so that it stays fast in a large ledger. */
+/**
+ * Maximum number of domains with the same first two characters that completion reads, so that it stays fast in a large ledger.
+ */
 const MAX_NAMES = 3000
 
 /** Callback for each damaged or unreadable ledger file; the file is skipped and left unchanged. */
@@ -47,8 +52,8 @@ export interface LedgerEntry {
 }
 
 /**
- * Saves a claim in the ledger, unless the claim has no `domain_id` or no base URL is set. Only warns if the file can't be written
- * (read-only home, full disk), because the command can still show the claim.
+ * Saves a claim in the ledger, unless the claim has no `domain_id` or no base URL is set. Only warns if the claim can't be saved
+ * (read-only home, full disk), because the command can still show it.
  */
 export async function saveClaim(claim: DomainClaim, io: Io): Promise<void> {
   const issuer = getBaseUrlIfSet(io.settings)
@@ -92,8 +97,8 @@ export function findClaimsByName(name: string, ledger: Ledger, onDamaged?: OnDam
 }
 
 /**
- * Finds the claim with a `domain_id`: of the service in use, or of any service if no base URL is set; undefined if the ledger has
- * none.
+ * Finds the newest claim with a `domain_id`: of the service in use, or of any service if no base URL is set; undefined if the
+ * ledger has none.
  */
 export async function findClaimByDomainId(
   domainId: string,
@@ -104,13 +109,13 @@ export async function findClaimByDomainId(
   return found.find(({ claim }) => claim.domain_id === domainId)
 }
 
-/** Reads all claims, the newest first: of the service in use, or of every service if no base URL is set. */
+/** Reads all claims in the ledger, the newest first: of the service in use, or of every service if no base URL is set. */
 export function readAllClaims(ledger: Ledger, onDamaged?: OnDamaged): Promise<LedgerEntry[]> {
   return read(keysIn(ledger), ledger, onDamaged)
 }
 
 /**
- * Returns the profile and, if set, the base URL of the ledger in use, as the end of a message: "in profile default at
+ * Returns the profile and, if set, the base URL of a ledger, as the end of a message: "in profile default at
  * https://api.example".
  */
 export const describeLedger = ({ settings }: Pick<Ledger, 'settings'>): string =>
@@ -120,11 +125,10 @@ const formatLedgerPlace = (profile: string, issuer?: string): string =>
   `in profile ${profile}${issuer === undefined ? '' : ` at ${issuer}`}`
 
 /**
- * Searches the ledgers of all profiles and services, except that of the profile and base URL in use, so that a hint can tell where
- * a claim is.
+ * Finds the other profiles and services on this machine that have matching claims, for a hint at where a claim is.
  *
- * @param find returns the matching claims in one profile, at any service
- * @returns the ledgers with a match, sorted and each described as by `describeLedger`
+ * @param find returns the matching claims of one profile, at any service
+ * @returns sorted descriptions, in the form of `describeLedger`
  */
 export async function findOtherLedgers(
   find: (other: Ledger) => Promise<readonly LedgerEntry[]>,
@@ -157,9 +161,8 @@ export async function collectOpenClaimDomains(io: Io): Promise<string[]> {
 }
 
 /**
- * Collects domains that start with a prefix, for completion: pairs of a name and the status of its newest claim. So that completion
- * stays fast, reads at most 3000 names with the same first two characters, and no claims if more than 100 names match: then the
- * statuses are empty, and the list also has domains with claims only at other services.
+ * Collects the domains that start with a prefix, for shell completion: pairs of a name and the status of its newest claim. To
+ * stay fast, a long list has empty statuses, and may have domains with claims only at other services.
  *
  * @param most maximum number of domains to return
  */
@@ -220,7 +223,7 @@ function* keysIn(ledger: Ledger, prefix = '', most?: number): Generator<string, 
       .sort()
 }
 
-/** Validates the JSON of a ledger file. @throws Error if the format version is unknown, or a field is missing or malformed */
+/** Validates the JSON of a ledger file. @throws Error with the defect */
 function parseEntry(value: unknown): LedgerEntry {
   const entry = value as Partial<LedgerEntry> & { readonly format?: unknown }
   requireFormatNumber(entry?.format, FORMAT)
@@ -273,7 +276,7 @@ function nameKey(name: string): string {
 /**
  * Returns the base URL of the service in use, by which the ledger distinguishes services; undefined if none is set.
  *
- * @throws CliError exit 2 if it is malformed
+ * @throws CliError as `getSetting`
  */
 export const getBaseUrlIfSet = (settings: Pick<Settings, 'chosen'>): string | undefined =>
   getSetting('base_url', settings)

@@ -5,19 +5,19 @@ import { clip } from '../terminal/sanitize.ts'
 
 /** Phases of a claim, with the values of `ClaimState.isOpen` and `ClaimState.needsRecord` in each. */
 const PHASES = {
-  /** Waiting for a verification request or, after one, for the service to find the TXT record. */
+  /** The claim waits for a verification request or, after one, for the service to find the TXT record. */
   pending: { isOpen: true, needsRecord: true },
   /** The service has found the record, and transfers the domain. */
   accepted: { isOpen: true, needsRecord: false },
-  /** Stopped by a safety check of the service. The block may be lifted without any action of the user. */
+  /** A safety check of the service has stopped the claim, maybe only for a time. */
   blocked: { isOpen: true, needsRecord: false },
   /** The status is missing, or this version of the program doesn't know it; treated as in progress. */
   unknown: { isOpen: true, needsRecord: true },
   completed: { isOpen: false, needsRecord: false },
   expired: { isOpen: false, needsRecord: false },
-  /** Replaced by a newer claim, which a restart would end, although it may belong to another team. */
+  /** A newer claim, maybe another team's, has replaced this one. One more claim would end the newer one. */
   superseded: { isOpen: false, needsRecord: false },
-  /** Canceled, failed, or ended with an unknown status. */
+  /** The claim was canceled, has failed, or has ended with an unknown status. */
   ended: { isOpen: false, needsRecord: false },
 } as const
 
@@ -28,11 +28,11 @@ export interface ClaimState {
   readonly phase: ClaimPhase
   /** Whether the claim may still complete. */
   readonly isOpen: boolean
-  /** Whether the claim waits for the service to find the TXT record. */
+  /** Whether the service still has to find the TXT record for the claim to go on. */
   readonly needsRecord: boolean
   /** Description of the state for the user, without a final period, such as "the claim was canceled". */
   readonly text: string
-  /** The error of a blocked or unsuccessfully ended claim, exit 9; undefined in all other phases. */
+  /** The error, exit 9, of a claim that is blocked or has ended without success; undefined in other phases. */
   readonly error: CliError | undefined
 }
 
@@ -44,8 +44,8 @@ const BLOCKED_REASONS: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
- * Phase, error code and message for statuses of claims that have ended without success. The service documents none of these
- * statuses, so they are those of similar services.
+ * Phase, error code and message for each known status of a claim that has ended without success. The statuses are those of
+ * similar services, because this service documents none.
  */
 const ENDS: ReadonlyMap<string, readonly [phase: ClaimPhase, code: ErrorCode, text: string]> = new Map([
   ['expired', ['expired', 'claim_expired', 'the claim expired before it was verified']],
@@ -58,9 +58,7 @@ const ENDS: ReadonlyMap<string, readonly [phase: ClaimPhase, code: ErrorCode, te
 const MAX_NAME_LENGTH = 255
 /** Maximum characters of a status or reason in a message; a longer text is cut. */
 const MAX_WORD_LENGTH = 120
-/**
- * Milliseconds after `expires_at` before a claim is treated as expired, since this machine's clock may be ahead of the service's.
- */
+/** Milliseconds after `expires_at` before a claim counts as expired: this machine's clock may be ahead of the service's. */
 const MAX_SKEW_MS = 30_000
 
 /** Returns the claim's domain for a message: quoted if malformed, or "the domain" if the service sent no name. */
@@ -71,15 +69,14 @@ export function formatDomain({ name }: DomainClaim): string {
 }
 
 /**
- * Returns a space and the claim's domain, to complete a command in a hint; an empty string if the name is missing, or has
- * characters other than ASCII letters, digits, `_`, `.` and `-`.
+ * Returns a space and the claim's domain, to complete a command in a hint; an empty string if the name is missing, isn't ASCII,
+ * or isn't safe in a shell.
  */
 export const domainArg = ({ name }: DomainClaim): string => (/^\w[\w.-]*$/.test(name ?? '') ? ` ${name}` : '')
 
 /**
- * Derives a claim's state. The service documents only the status `pending`, so this function also knows the statuses of similar
- * services. An unknown status counts as in progress, unless the claim has a failure or block reason. 30 seconds after `expires_at`,
- * a claim counts as expired, unless its status says that it is verified or has ended.
+ * Derives a claim's state from its fields. The service documents only the status `pending`, so this function also knows the
+ * statuses of similar services. An open claim that isn't verified counts as expired after `expires_at`.
  *
  * @param now milliseconds since 1970
  */

@@ -9,7 +9,7 @@ import { clip } from '../terminal/sanitize.ts'
 import { parseDomain } from './load.ts'
 import { parseTxtValue } from './record.ts'
 
-/** A domain to work on, with the values from its line in a list. */
+/** A domain of a run over several, with the value and region from its line in the `--from` list. */
 export interface DomainInput {
   /** Domain name in its ASCII form, or the `domain_id` of a claim. */
   readonly domain: string
@@ -19,8 +19,8 @@ export interface DomainInput {
 }
 
 /**
- * Headings of a list's column with the domains, in lower case without blanks. If a list has several such columns, the one whose
- * heading comes first here is used.
+ * Headings of the column with the domains, in lower case without blanks. Of several such columns, the one whose heading comes
+ * first here is used.
  */
 const DOMAIN_HEADINGS: readonly string[] = ['domain', 'domainname', 'name']
 const VALUE_HEADINGS: readonly string[] = ['value', 'txtvalue', 'record.value']
@@ -30,13 +30,13 @@ const REGION_HEADINGS: readonly string[] = ['region']
  * read as domains, because it may have customers' names.
  */
 const ADDRESS = /domain(?!_id)|url|web|www|site|page|host|link|mail|internet/
-/** Columns of a list without a header row. */
+/** Columns of a `--from` list without a header row. */
 const DEFAULT_COLUMNS = ['domain', 'value']
 const ENCODING_HINT = 'save it as CSV UTF-8, with a column named domain'
 const FORMAT_HINT = 'give a domain, or domain,value, on each line'
-/** Maximum number of unusable lines that are named on stderr. */
+/** Maximum number of unusable lines of a `--from` list that are named on stderr. */
 const MAX_NAMED_LINES = 10
-/** Maximum bytes of a list: enough for a hundred thousand domains with long values. */
+/** Maximum bytes of a `--from` list: enough for a hundred thousand domains with long values. */
 const MAX_SIZE_BYTES = 32 * 1024 * 1024
 
 /**
@@ -49,15 +49,12 @@ export function parseDomainOrId(text: string, takesIds: boolean): string {
 }
 
 /**
- * Reads a list of domains: `domain[,value]` lines, or CSV with a header row, of which the columns domain, value and region are used
- * and others ignored with one warning. Reads the complete list before it returns, so that an unusable list changes nothing. A
- * domain can be listed several times if its lines agree. Unusable lines are skipped; the first ten are named on stderr
- * (`FILE:LINE: why`).
+ * Reads the list of domains of `--from`: lines `domain[,value]`, or CSV whose header row names columns domain, value or region.
+ * Warns about unusable lines and skips them. Reads to the end before it returns, so that an unusable list changes nothing.
  *
  * @param from a path, or `-` for standard input
  * @returns the domains, and the number of unusable lines
- * @throws CliError exit 2 for a file that can't be read or isn't a list, and for `-` at a terminal; the reason of the interrupt
- *   signal
+ * @throws CliError exit 2 for a file that can't be read or isn't a list of domains; the reason of the interrupt signal
  */
 export async function readDomainList(from: string, takesIds: boolean, io: Io) {
   if (from === '-' && io.stdin.isTTY)
@@ -102,9 +99,9 @@ export async function readDomainList(from: string, takesIds: boolean, io: Io) {
 }
 
 /**
- * Reads a UTF-8 text without its byte order mark.
+ * Reads a UTF-8 text without its byte order mark; invalid bytes become U+FFFD.
  *
- * @throws CliError exit 2 if the text can't be read or is larger than 32 MiB; the reason of the interrupt signal
+ * @throws CliError exit 2 if the text can't be read or is too large; the reason of the interrupt signal
  */
 async function readText(from: string, { stdin, interrupts }: Io): Promise<string> {
   const { signal } = interrupts
@@ -126,9 +123,8 @@ async function readText(from: string, { stdin, interrupts }: Io): Promise<string
 }
 
 /**
- * Parses CSV (RFC 4180). The delimiter is the first comma, semicolon or tab outside of comments and quotation marks. Skips blank
- * rows, lines that begin with `#`, and a first line `sep=…`. Unlike RFC 4180, allows quotation marks in an unquoted cell, as in
- * TSV.
+ * Parses CSV (RFC 4180), also with semicolons or tabs, and with quotation marks in unquoted cells. Skips blank rows, lines that
+ * begin with `#`, and Excel's first line `sep=…`.
  *
  * @returns the trimmed cells of each row, and the number of the row's first line in the file
  * @throws CliError exit 2 if a quoted cell isn't closed, or has line breaks and a stray quotation mark
@@ -162,7 +158,11 @@ async function parseRows(text: string, name: string) {
   }
 }
 
-/** Merges two lines of the same domain. @throws CliError exit 2 if they have different values or regions */
+/**
+ * Merges two lines of the `--from` list with the same domain.
+ *
+ * @throws CliError exit 2 if they have different values or regions
+ */
 function mergeInputs(input: DomainInput, earlier: DomainInput = input): DomainInput {
   const { domain, value = earlier.value, region = earlier.region } = input
   const other =
@@ -171,7 +171,7 @@ function mergeInputs(input: DomainInput, earlier: DomainInput = input): DomainIn
   return { domain, value, region }
 }
 
-/** Parses a row into a domain with its value and region. @throws CliError exit 2 for an unusable row */
+/** Parses a row of the `--from` list into a domain with its value and region. @throws CliError exit 2 for an unusable row */
 function parseRow(cells: readonly string[], columns: readonly string[], takesIds: boolean): DomainInput {
   if (cells.length > columns.length) throw usageError(`columns: ${cells.length} instead of ${columns.length}`)
   const [domain, value, region] = [DOMAIN_HEADINGS, VALUE_HEADINGS, REGION_HEADINGS].map((texts) => {

@@ -31,8 +31,8 @@ export interface ClaimTarget {
    */
   readonly domainId: string
   /**
-   * The claim's domain in its ASCII form (A-labels); a response with another name is refused. Undefined if only the id is known,
-   * until `acceptResponse` sets the name from a response.
+   * The claim's domain, as `normalizeDomainName` returns it; a response with another name is refused. Undefined if only the id is
+   * known, until a response has the name.
    */
   name: string | undefined
   /** The ledger's entry of the claim; undefined if there is none or it wasn't read. */
@@ -43,8 +43,7 @@ export interface ClaimTarget {
  * Finds the newest claim of a domain, or the claim with a `domain_id`; lets the user pick a claim if the argument is missing.
  * Accepts an id that the ledger doesn't have, because the claim may have been created on another machine.
  *
- * @throws CliError `claim_unknown`, exit 5, for a domain without a claim in the ledger; exit 2 for an argument that is neither a
- *   domain nor an id, or for a missing one if the command can't ask or the ledger is empty
+ * @throws CliError `claim_unknown`, exit 5, for a domain without a claim in the ledger; exit 2 as `resolveClaimArgument`
  */
 export async function findClaim(argument: string | undefined, io: Io): Promise<ClaimTarget> {
   const found = await resolveClaimArgument(argument, io)
@@ -71,7 +70,8 @@ export async function unknownClaimError(domain: string, hint: string, io: Io): P
 /**
  * Finds a claim as `findClaim`, or returns the ASCII form of a domain without a claim in the ledger.
  *
- * @throws CliError exit 2, as `findClaim`
+ * @throws CliError exit 2 for an argument that can't be a domain or an id, or for a missing argument if the user can't pick a
+ *   claim
  */
 export async function resolveClaimArgument(
   argument: string | undefined,
@@ -84,8 +84,8 @@ export async function resolveClaimArgument(
   if (name.ok && byName !== undefined) return { ...toTarget(byName), name: name.ascii }
   const byId = await findClaimByDomainId(argument, io, onDamaged)
   if (byId !== undefined) return toTarget(byId)
-  // An argument that is neither a domain name nor a UUID may still be an id. Without a base URL, no service is set that could know
-  // the id, so report the malformed domain name below.
+  // An argument that is neither a domain name nor a UUID may still be an id. Without a base URL, there is no service that could
+  // know the id, so report the malformed domain name below.
   const isId = !name.ok && getBaseUrlIfSet(io.settings) !== undefined && /^[\w-]{1,128}$/.test(argument)
   if (isId || isUuid(argument)) return { domainId: argument, name: undefined, entry: undefined }
   if (name.ok) return { domain: name.ascii }
@@ -125,12 +125,11 @@ async function pick(entries: readonly LedgerEntry[], io: Io): Promise<ClaimTarge
 }
 
 /**
- * Checks that a response is about the requested claim, and saves the claim in the ledger. Names are compared in their ASCII form; a
- * missing name or id isn't a mismatch. If `target` has no name, sets it from the response, so that a later response with another
- * name is refused.
+ * Checks that a response is about the requested claim, and saves the claim in the ledger. A missing name or id isn't a mismatch.
+ * If `target` has no name, sets it from the response, so that a later response with another name is refused.
  *
  * @returns the claim, with the name of `target` if the response has none
- * @throws CliError `unexpected_answer`, exit 7, with both names or ids in the message
+ * @throws CliError `unexpected_answer`, exit 7, for another claim
  */
 async function acceptResponse(answer: DomainClaim, target: Partial<ClaimTarget>, io: Io) {
   const { name, domainId } = target
@@ -157,11 +156,7 @@ export interface TargetWithClient extends ClientWithIo {
   readonly target: ClaimTarget
 }
 
-/**
- * Gets the claim from the service, and saves it in the ledger.
- *
- * @throws CliError as `getClaim` and `acceptResponse`; exit 5 if the service doesn't have the claim
- */
+/** Gets the claim from the service, and saves it in the ledger. @throws CliError as `getClaim` and `acceptResponse` */
 export async function refreshClaim(
   { target, client, io }: TargetWithClient,
   options?: RequestOptions,
@@ -173,18 +168,19 @@ export async function refreshClaim(
 }
 
 /**
- * Creates a claim at the service, and saves the claim in the ledger. A conflict (409) is an error, whose hint says how to continue
- * a claim that another machine has created.
+ * Creates a claim at the service, and saves the claim in the ledger. The hint of a conflict (409) tells how to continue a claim
+ * that another machine has created.
  *
  * @returns the claim, and whether it is new; false if the service responded with an existing claim (200)
- * @throws CliError as `createClaim` and `extractRecord`; `unexpected_answer`, exit 7, for a claim of another domain
+ * @throws CliError as `createClaim`, `acceptResponse` and `extractRecord`
  */
 export async function claimDomain(request: CreateClaimRequest, { client, io }: ClientWithIo) {
   try {
     const { claim: answer, created } = await createClaim(client, request)
     const name = normalizeDomainName(request.name)
     const claim = await acceptResponse(answer, { name }, io)
-    // Refuse an invalid record now: otherwise the JSON output could have a record outside of the domain, which a script would add.
+    // Refuse an invalid record now: otherwise a script could take a record outside of the domain from the JSON output, and add
+    // it.
     if (getClaimState(claim, io.clock.now()).needsRecord) extractRecord(claim, name)
     return { claim, created }
   } catch (error) {
@@ -200,8 +196,8 @@ export async function claimDomain(request: CreateClaimRequest, { client, io }: C
  * or finished, so after a refusal, gets the claim, and returns it if its status has changed.
  *
  * @param before the claim as last seen
- * @throws CliError the refusal, if the status is the same as before or can't be read; exit 5 if the service no longer has the
- *   claim; other errors of the request
+ * @throws CliError the refusal, if the status hasn't changed or can't be read; exit 5 if the service no longer has the claim;
+ *   other errors of the request
  */
 export async function requestVerification(
   access: TargetWithClient,
@@ -222,7 +218,7 @@ export async function requestVerification(
   }
 }
 
-/** Whether a request failed because the service doesn't have the claim (404). */
+/** Whether an error has exit 5, as for a claim that the service doesn't have (404). */
 export const isNotFoundError = (error: unknown): error is CliError =>
   error instanceof CliError && error.exit === Exit.notFound
 
@@ -234,10 +230,13 @@ function goneError(claim: DomainClaim, error: CliError): CliError {
 }
 
 const BEST_EFFORT_TIMEOUT_MS = 5000
-/** Milliseconds after a failed request, other than a refusal, for which a `ClaimReader` returns ledger copies without a request. */
+/**
+ * Milliseconds in which a `ClaimReader` returns ledger copies without a request, after a failure that other requests would
+ * probably share.
+ */
 const FAILURE_PAUSE_MS = 30_000
 
-/** Returns request options for a response that the command can do without: one attempt, five seconds at most. */
+/** Returns the options of a request whose response the command can do without: one attempt with a short timeout. */
 export const bestEffortOptions = (deadline: Deadline | undefined): RequestOptions => ({
   maxAttempts: 1,
   timeoutMs: Math.min(
@@ -247,15 +246,15 @@ export const bestEffortOptions = (deadline: Deadline | undefined): RequestOption
 })
 
 /**
- * Gets a claim from the service, or its copy in the ledger if the request fails or none is sent. Throws the request's error if the
- * ledger has no copy, the service no longer has the claim, or the response is unusable.
+ * Function that gets a claim from the service, or from the ledger if the service can't be asked. Throws if the ledger has no
+ * copy, and also if the service no longer has the claim or its response is unusable.
  */
 export type ClaimReader = (target: ClaimTarget, deadline?: Deadline) => Promise<DomainClaim>
 
 /**
- * Creates a `ClaimReader`, for commands that also work with the ledger's copies. The first copy returned after a failed request
- * causes a warning, later ones don't. For a claim with a copy, no request is sent if the claim was completed when last seen, nor within 30
- * seconds after a request for a claim with a copy has failed, unless with exit 5, exit 6 or `unexpected_answer`.
+ * Creates a `ClaimReader`, for commands that also work with the ledger's copies. A claim that was completed when last seen isn't
+ * requested again. A failed request can pause further ones, so that a service that is down doesn't delay each claim. The first
+ * copy returned after a failure causes a warning, later ones don't.
  *
  * @param renews whether an expired access token may be renewed
  * @param warn prints the warning, if `io` prints none because it belongs to a run over several domains

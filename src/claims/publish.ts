@@ -17,18 +17,18 @@ const TIMEOUT_MS = 120_000
 /**
  * Adds a record to DNS with the `--publish` command, unless DNS has the value already, and returns a message for the user.
  *
- * @throws CliError `values_unknown`, exit 8, if the other TXT values at the name can't be seen, or can't be passed to the
- *   command; `publish_failed`, exit 7, if the command fails; `unexpected_answer`, exit 7, for an invalid record name; `InterruptedError` after an interrupt
+ * @throws CliError `values_unknown`, exit 8, if the other TXT values at the name can't be seen or passed to the command;
+ *   `publish_failed`, exit 7, if the command fails; `InterruptedError`
  */
 export type PublishFunction = (record: TxtRecord) => Promise<string>
 
 /**
- * Creates the function that runs the `--publish` command, with the record in its environment (docs/publish.md). The command doesn't
- * run if DNS has the value already, or if the other TXT values at the name can't be seen: a tool that replaces the complete set
- * would delete them. An interrupt stops the running command, and no further one starts.
+ * Creates the function that runs the `--publish` command, with the record in its environment (docs/publish.md). The command
+ * doesn't run if the other TXT values at the name can't be seen: a tool that replaces the complete set would delete them. An
+ * interrupt stops the running command, and no further one starts.
  *
- * @throws CliError exit 2 if the shell doesn't find the command's first word; not checked on Windows, nor for a word with quotation
- *   marks or other special characters
+ * @throws CliError exit 2 if the shell doesn't find the command; not checked on Windows, nor if its first word has special
+ *   characters
  */
 export async function createPublishFunction(command: string, io: Io) {
   const [, word] = /^\s*(?:\w+=[\w./:-]*\s+)*([\w.~/+-]+)(?=\s|$)/.exec(command) ?? []

@@ -11,13 +11,13 @@ export interface RecordLocation {
   readonly zone: string
   /** The record's name relative to the zone; `@` at the zone's apex. */
   readonly host: string
-  /** Name of the DNS provider of the zone, according to its name servers; null if unknown. */
+  /** DNS provider of the zone, according to its name servers; null if unknown. */
   readonly dnsProvider: string | null
 }
 
 const TIMEOUT_MS = 4000
 
-/** Finds the zone of a record in DNS; undefined if the zone isn't found within four seconds, or if the name is invalid. */
+/** Finds the zone of a record in DNS; undefined if the zone isn't found in time, or if the name is invalid. */
 export async function findRecordLocation(name: string, io: Io): Promise<RecordLocation | undefined> {
   const checked = parseDomainName(name)
   if (!checked.ok) return undefined

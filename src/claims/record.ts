@@ -16,14 +16,14 @@ export interface TxtRecord {
   readonly ttl: number | undefined
 }
 
-/** TTL of a record for which the service sent none: in zone files, and for `--publish` if the name has no TXT values yet. */
+/** TTL in zone files and for `--publish`, if no other TTL is known. */
 export const DEFAULT_TTL_SECONDS = 300
 /** Maximum TTL (RFC 2181 section 8). */
 const MAX_TTL_SECONDS = 2 ** 31 - 1
 /**
- * Labels whose TXT records certificate authorities, mail servers and other services trust. A malicious service could name such a
- * record in a claim, and the user would publish it. See also https://www.iana.org/assignments/dns-parameters, Underscored and
- * Globally Scoped DNS Node Names.
+ * Labels of names at which certificate authorities, mail servers and other services trust TXT records. A record name with such a
+ * label is refused: a malicious service could ask for the record, and the user would publish it. See
+ * https://www.iana.org/assignments/dns-parameters, Underscored and Globally Scoped DNS Node Names.
  */
 const RESERVED_LABELS = new Set([
   '_acme-challenge',
@@ -40,17 +40,17 @@ const RESERVED_LABELS = new Set([
   '_validation-persist',
 ])
 /**
- * Matches a record name: labels of letters, combining marks, digits, underscores and hyphens, separated by dots. A label can't
- * begin with a hyphen or a mark.
+ * Matches a record name without special characters: labels of letters, combining marks, digits, underscores and hyphens, none of
+ * which begins with a hyphen or a mark. Other names are refused.
  */
 const RECORD_NAME = /^[\p{L}\p{Nd}_][\p{L}\p{M}\p{Nd}_-]*(\.[\p{L}\p{Nd}_][\p{L}\p{M}\p{Nd}_-]*)*\.?$/u
 
 /**
- * Reads and validates a claim's record. A record without a name is at the domain itself.
+ * Reads and validates a claim's TXT record. A record without a name is at the claim's domain.
  *
  * @param domain the requested domain in its ASCII form; by default the claim's own name
- * @throws CliError exit 7: `record_missing` if the claim has no TXT record with a value; `unexpected_answer` if the record's name
- *   isn't valid in DNS, isn't within the domain, or has a reserved label, or if the value isn't `prefix=token`
+ * @throws CliError exit 7: `record_missing` without a TXT record or its value; `unexpected_answer` if the record isn't safe to
+ *   publish, or its name isn't within the domain
  */
 export function extractRecord(claim: DomainClaim, domain = normalizeDomainName(claim.name ?? '')): TxtRecord {
   const { record } = claim
@@ -60,8 +60,8 @@ export function extractRecord(claim: DomainClaim, domain = normalizeDomainName(c
       hint: `to fetch it again: mailclaim claims get${domainArg(claim)}`,
     })
   }
-  // Zone files get the name unquoted, and a user's shell command may. So it must not have special characters, such as a leading
-  // hyphen, which begins an option. `sanitizeLine` finds invisible letters, such as U+3164, which `RECORD_NAME` allows.
+  // Refuse special characters: zone files, and maybe a user's shell command, get the name unquoted. `sanitizeLine` finds
+  // invisible letters that `RECORD_NAME` allows, such as U+3164.
   if (!RECORD_NAME.test(name) || sanitizeLine(name) !== name)
     throw invalidResponseError(`${JSON.stringify(name.slice(0, 300))} is not a valid record name`)
   const shown = clip(name, 300)
@@ -79,7 +79,7 @@ export function extractRecord(claim: DomainClaim, domain = normalizeDomainName(c
     )
   const seconds = /^\d+$/.test(record.ttl ?? '') ? Number(record.ttl) : undefined
   const ttl = seconds !== undefined && seconds > 0 && seconds <= MAX_TTL_SECONDS ? seconds : undefined
-  // Lower case, because the name is later compared with the zone's name as text.
+  // Lower case, because `watchDns` compares names as text to find out whether the service has changed the record.
   return { name: name.replace(/\.$/, '').toLowerCase(), value: record.value, ttl }
 }
 
@@ -102,8 +102,8 @@ export function parseTxtValue(given: string, what = 'the value'): string {
 }
 
 /**
- * Formats the character strings of a TXT record for a zone file (RFC 1035 section 5.1): in quotation marks, separated by spaces,
- * with quotation marks and backslashes escaped, and bytes other than printable ASCII as `\DDD`.
+ * Formats the character strings of a TXT record for a zone file (RFC 1035 section 5.1): quoted, separated by spaces, and with
+ * bytes other than printable ASCII as `\DDD`.
  */
 export function quoteTxtStrings(strings: readonly Uint8Array[]): string {
   return strings.map((bytes) => `"${Array.from(bytes, escapeByte).join('')}"`).join(' ')

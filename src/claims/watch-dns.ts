@@ -16,10 +16,7 @@ import { toExpectedRecord } from './record.ts'
 /** Options of the DNS checks of one domain, alone or in a run over several domains. */
 export interface DnsCheckOptions extends Pick<DnsCheckRequest, 'publicResolvers' | 'cache'> {
   readonly deadline: Deadline
-  /**
-   * For `claims check`: whether to repeat the check until the record is ready or the claim no longer needs it. For `claims verify`,
-   * which checks once: whether to follow the claim after the verification request. Other commands don't set it.
-   */
+  /** Value of `--wait`: whether `claims check` repeats the check, or `claims verify` follows the claim after its request. */
   readonly wait?: boolean
   /** In a run over several domains, lets the work on the next domain begin; called when this domain starts to wait. */
   readonly releaseSlot?: () => void
@@ -41,15 +38,15 @@ export function checkDnsOnce(wanted: ExpectedTxt, options: DnsCheckOptions, io: 
 /** A claim whose record is checked in DNS. */
 export interface WatchedClaim {
   readonly claim: DomainClaim
-  /** Gets the claim again; undefined, or the copy in the ledger, if the request fails. */
+  /** Gets the claim again; after a failed request, may return undefined or the copy in the ledger. */
   readonly read: () => Promise<DomainClaim | undefined>
 }
 
 /** One DNS check of a wait, with the claim as last seen. */
 export interface DnsWatchStep extends WaitStep {
   /**
-   * Message of the first finding, after the first check and after each change in DNS; with the elapsed time once a minute without a
-   * change; else undefined.
+   * Message of the first finding after the first check, after each change in DNS, and (with the elapsed time) once a minute
+   * without a change; else undefined.
    */
   readonly news: string | undefined
   /** The claim as last seen; undefined if the check isn't for a claim. */
@@ -90,8 +87,8 @@ export async function* watchDns(
         return yield* watchDns(next, { ...watched, claim }, options, io)
     }
   } catch (error) {
-    // In a run over several domains, the deadline can pass while the next check waits for others to finish. If a check has been
-    // made, ignore this error: the result of that check has been yielded already.
+    // The deadline can pass while the next check waits in `options.inTurn` for those of other domains. If a check has been made,
+    // ignore the limiter's error: the result of that check has been yielded already.
     if (!hasResult || !(error instanceof CliError) || error.code !== 'timed_out') throw error
   }
 }
@@ -103,9 +100,8 @@ function dnsStateOf({ verdict, findings, nameservers }: CheckReport): string {
 }
 
 /**
- * Creates a function that prints why the record isn't ready and, on the next line, the fix, whenever the reason changes. In
- * between, shows that the wait continues: with a progress line on a terminal, elsewhere with a line a minute. Prints nothing with `--quiet`,
- * nor in JSON formats.
+ * Creates a function that prints why the record isn't ready, with the fix, whenever the reason changes, and in between shows that
+ * the wait continues. Prints nothing with `--quiet`, nor in JSON formats.
  */
 export function createWaitReporter(io: Io) {
   let printed: string | undefined
@@ -122,7 +118,7 @@ export function createWaitReporter(io: Io) {
 }
 
 /**
- * Whether the service may see the record although the verdict is `wait`: the service doesn't use this machine's resolvers and their
+ * Whether to request verification although the verdict is `wait`: the service doesn't use this machine's resolvers and their
  * caches, and may query a name server that isn't lagging.
  *
  * @param hasWaited whether the command has waited long enough for lagging name servers; until then, lagging name servers make the

@@ -27,7 +27,7 @@ import { checkDnsOnce, type DnsCheckOptions, mayVerifyEarly, toTimeoutError, wat
 export interface ClaimEvent {
   readonly event: keyof typeof CLAIM_EVENT_MEANINGS
   readonly claim: DomainClaim
-  /** Message for the user. A warning's stands alone; any other is worded to follow the claim's domain. */
+  /** Message for the user; a warning's can stand alone, any other is worded to follow the claim's domain. */
   readonly text: string
   /** The last DNS check; present in the `waiting` events of a wait for DNS. */
   readonly report?: CheckReport | undefined
@@ -44,10 +44,7 @@ export interface ClaimEvent {
 /** A claim as last seen, and how the work on it ended. */
 export interface ClaimResult {
   readonly claim: DomainClaim
-  /**
-   * Why the claim isn't completed: the claim ended or is blocked (exit 9), the deadline passed or DNS needs a fix (exit 8), or
-   * publishing failed. Undefined also for a claim that is in progress after `claims verify` without `--wait`.
-   */
+  /** Why the claim isn't completed; undefined also for a claim in progress after `claims verify` without `--wait`. */
   readonly error?: CliError | undefined
   /** The last DNS check, if the record wasn't ready. */
   readonly report?: CheckReport | undefined
@@ -79,8 +76,8 @@ export interface ClaimOptions extends DnsCheckOptions {
 /** Milliseconds between polls of a claim, and between attempts of a verification request: growing from `first` to `max`. */
 const WATCH_DELAYS = { first: 2000, max: 30_000 } as const
 /**
- * Milliseconds between polls of a claim when `followClaim` begins with a response, such as that to a verification request. The
- * first three are short, because a verification usually ends within seconds.
+ * Milliseconds between polls of a claim when `followClaim` begins with a response. The first ones are short, because a
+ * verification usually ends within seconds.
  */
 const VERIFYING_DELAYS = { first: 1000, steady: 3, max: 30_000 } as const
 /**
@@ -93,12 +90,10 @@ const MAX_VALUE_LENGTH = 255
 
 /**
  * Runs a claim from start to finish: creates or resumes the claim, publishes the record (with `publish`), waits for DNS (with
- * `check`), requests verification, and follows the claim as `followClaim` does. Each step can be repeated, so a run that was
- * interrupted at any point continues when the command runs again. A superseded claim isn't restarted: the new claim would end the
- * newer one, which may belong to another team.
+ * `check`), requests verification, and follows the claim as `followClaim` does. Each step can be repeated, so after an
+ * interruption the same command continues the claim.
  *
- * @throws CliError `claim_unknown`, exit 5, with `resumeOnly` and no claim in the ledger; `unexpected_answer`, exit 7, for a new
- *   claim without a `domain_id`; the errors of requests; as `extractRecord`
+ * @throws CliError as `createOrResume` and `extractRecord`; the errors of requests
  */
 export async function* runClaim(request: CreateClaimRequest, setup: Omit<ClaimTask, 'target'>): ClaimEvents {
   const { options, io } = setup
@@ -127,9 +122,11 @@ const needsRecord = (claim: DomainClaim, { clock }: Io): boolean =>
 
 /**
  * Resumes the newest claim of the domain in the ledger. Unless `resumeOnly`, starts a new claim if the ledger has none, if the
- * claim is gone from the service or in the phase `expired` or `ended`, or if it is open in another region than requested.
+ * claim is gone from the service or in the phase `expired` or `ended`, or if it is open in another region than requested. A
+ * superseded claim isn't restarted: the new claim would end the newer one, which may belong to another team.
  *
- * @throws CliError as `runClaim`
+ * @throws CliError `claim_unknown`, exit 5, with `resumeOnly` and no claim in the ledger; `unexpected_answer`, exit 7, for a new
+ *   claim without a `domain_id`
  */
 async function* createOrResume(
   request: CreateClaimRequest,
@@ -140,8 +137,8 @@ async function* createOrResume(
   const { name, region } = request
   const [entry] = await findClaimsByName(name, io)
   const isOtherRegion = (entry?.claim.region ?? region) !== (region ?? entry?.claim.region)
-  // An open claim in another region can't be moved: only a new claim, which supersedes it, gets the requested region. So don't
-  // resume it below.
+  // An open claim in another region can't be moved: the requested region needs a new claim, which supersedes the open one. So
+  // don't resume it below.
   const needsNewRegion = isOtherRegion && entry && getClaimState(entry.claim, io.clock.now()).isOpen
   if (entry !== undefined && (resumeOnly || !needsNewRegion)) {
     const target = { domainId: entry.claim.domain_id ?? '', name, entry }
@@ -170,7 +167,8 @@ export async function* requestNewClaim(request: CreateClaimRequest, access: Clie
   const { io } = access
   const [before] = await findClaimsByName(request.name, io)
   const earlier = before && getClaimState(before.claim, io.clock.now()).isOpen ? before.claim : undefined
-  // Repeat the region of the open claim: otherwise the service would start the new claim in its default region.
+  // Unless the user set a region, repeat that of the open claim: otherwise the service would start the new claim in its default
+  // region.
   const { claim, created } = await claimDomain({ region: earlier?.region ?? undefined, ...request }, access)
   if (!created) return yield* continueClaim(request, claim, 'the claim was already pending')
   const value = earlier === undefined ? before?.claim.record?.value : undefined
@@ -207,7 +205,7 @@ export function describeIgnoredOptions({ name: _, ...options }: CreateClaimReque
  * Waits until DNS has the record, the claim no longer needs the record, or the deadline passes. Also stops if a verification
  * request may succeed anyway: with verdict `unknown`, or as `mayVerifyEarly` says.
  *
- * @returns `claim` as last seen; if the claim needs a record that isn't ready, also `report`, and after the deadline `error`
+ * @returns `claim` as last seen; `report` if the claim needs a record that isn't ready; `error` if the deadline ended the wait
  * @throws CliError an error of a request for the claim, unless the service refused it (exit 6) or was unavailable (exit 7)
  */
 async function* waitForDns(begun: DomainClaim, task: ClaimTask): ClaimEvents {
@@ -254,7 +252,7 @@ const dnsWarningEvent = (claim: DomainClaim, text: string, error: CliError): Cla
 
 /**
  * Sends the verification request, and then follows the claim as `followClaim` does. The request is idempotent, so it is repeated
- * while the service is unavailable (exit 7), until the deadline and for at most 15 minutes.
+ * while the service is unavailable (exit 7), within the limits of `followResource`.
  */
 async function* verifyAndFollow(task: ClaimTask, { claim, report }: ClaimResult): ClaimEvents {
   const { options, io } = task
@@ -284,13 +282,12 @@ async function* verifyAndFollow(task: ClaimTask, { claim, report }: ClaimResult)
 /**
  * Polls a claim until it is completed, blocked (unless `throughBlocked`) or ended, or the deadline passes.
  *
- * @param first the claim as just received: the response to the verification request, or a claim for which none is sent; undefined
- *   to begin with a poll
+ * @param first the claim as just received, such as in the response to the verification request; undefined to begin with a poll
  */
 export async function* followClaim(task: ClaimTask, first?: DomainClaim): ClaimEvents {
   const { options, io } = task
-  // A claim is `pending` before and after its verification request. So unless this run has just sent one (`first`), a pending claim
-  // may lack the request.
+  // A claim is `pending` before and after its verification request. So when this function begins with a poll, a pending claim may
+  // lack the request.
   const mayLackRequest = ({ status }: DomainClaim) => first === undefined && status === 'pending'
   let next = first
   const events = followResource<DomainClaim>(
@@ -329,7 +326,7 @@ export async function* followClaim(task: ClaimTask, first?: DomainClaim): ClaimE
   }
 }
 
-/** Returns code, domain and hint of the error for a deadline that passes before the claim has ended. */
+/** Creates the code, domain and hint of the error for a deadline that passes before the claim has ended. */
 const inFlightError = (claim: DomainClaim, hint: string) =>
   ({ code: 'claim_in_flight', what: formatDomain(claim), hint }) as const
 
@@ -338,9 +335,9 @@ const verifyHint = (claim: DomainClaim): string =>
   `if the service hasn't been asked to verify it: mailclaim claims verify${domainArg(claim)} --wait`
 
 /**
- * Checks DNS once (with `check`), sends the verification request, and with `wait` follows the claim. Sends no request if the record
- * must be fixed first (verdict `fix`), or if the service has accepted the claim or the claim has ended. With verdict `wait` or
- * `unknown`, sends the request after a warning, since the service may see the record.
+ * Checks DNS once (with `check`), sends the verification request, and with `wait` follows the claim. Sends no request if the
+ * record must be fixed first (verdict `fix`), or if the service has accepted the claim or the claim has ended. With verdict
+ * `wait` or `unknown`, sends the request all the same, since the service may see the record.
  */
 export async function* checkDnsAndVerify(task: ClaimTask): ClaimEvents {
   const { target, options, io } = task

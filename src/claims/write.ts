@@ -12,8 +12,8 @@ import { findRecordLocation, formatRecordHost } from './record-location.ts'
 import type { ClaimEvent, ClaimEvents } from './workflow.ts'
 
 /**
- * Writes a claim to stdout. In a table without `--fields`, leaves out the record of a claim that isn't open and, with a warning, an
- * invalid record; adds the host to enter at the DNS provider, for which the zone is looked up in DNS.
+ * Writes a claim to stdout. The table without `--fields` leaves out the record of a claim that isn't open and, with a warning, an
+ * invalid record; it adds the host to enter at the DNS provider.
  */
 export async function printClaim(claim: DomainClaim, io: Io): Promise<void> {
   if (!hasOwnLayout(io.settings)) return io.write(claim, CLAIM_COLUMNS)
@@ -46,8 +46,8 @@ export interface ClaimPresenter {
 }
 
 /**
- * Runs the work on a claim to its end, and prints each event. Then prints the claim (not in `jsonl`, and with `showsClaim` not in a
- * table after an error); then the next steps of a newly completed claim.
+ * Runs the work on a claim to its end, and prints its events, then the claim (unless the events have shown it), then the next
+ * steps of a newly completed claim.
  *
  * @param before the claim in the ledger before the work, if any
  * @returns the claim as last seen
@@ -84,7 +84,7 @@ export async function printClaimEvent({ event, claim, text, hint }: ClaimEvent, 
 
 /**
  * Prints the next steps of a newly completed claim. The service transfers the domain as a new one with its own DKIM keys, so the
- * previous owner's DNS records are useless; this program has no operations for domains.
+ * previous owner's DKIM records are useless; this program has no operations for domains.
  */
 async function writeNextSteps(claim: DomainClaim, io: Io): Promise<void> {
   if (io.settings.quiet) return

@@ -44,7 +44,7 @@ test.each([
   ['a name with a label of one letter', 'a.example.com'],
   ['a path instead of a domain name', '../../../x'],
   ['no name, which counts as an empty one', null],
-])('the ledger finds a claim by id and by name if the claim has %s', async (_, name) => {
+])('the ledger finds a claim by domain_id and by name if the claim has %s', async (_, name) => {
   const { io, files } = await ledger()
   await saveClaim(claimOf(), io)
   await saveClaim(claimOf({ name, domain_id: 'd2' }), io)
@@ -103,7 +103,7 @@ test('the candidates for shell completion are the domains in the ledger that sta
   expect(await collectDomainCompletions('ex', 5, io)).toHaveLength(1)
 })
 
-test('reading the claims of a domain reports a damaged file, keeps it, and returns the other claims', async () => {
+test('reading the claims of a domain in the ledger reports a damaged file, keeps it, and returns the other claims', async () => {
   const { io, directory, files } = await ledger()
   await saveClaim(claimOf(), io)
   writeFileSync(join(directory, 'names', files()[0] ?? ''), '{"format":1,"issuer":"x"')
@@ -114,7 +114,7 @@ test('reading the claims of a domain reports a damaged file, keeps it, and retur
   expect(files()).toHaveLength(2)
 })
 
-test('a claim can be saved while another claim of its domain is being forgotten', async () => {
+test('a claim can be saved in the ledger while another claim of its domain is being removed', async () => {
   const { io, context } = await ledger()
   for (let round = 0; round < 60; round++) {
     await saveClaim(claimOf(), io)

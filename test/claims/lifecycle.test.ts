@@ -47,7 +47,7 @@ test.each([
   ],
   [{ status: 'superseded' }, /^a newer claim replaced this one$/, /only if nobody needs it/],
   [{ status: 'under_review' }, /^unknown status "under_review"; still waiting$/, undefined],
-])('the description of a claim with the fields %j matches %s', (fields, says, hint) => {
+])('the state of a claim with the fields %j is described by a text that matches %s', (fields, says, hint) => {
   const { text, error } = getClaimState(claimOf(fields), NOW)
   expect(text).toMatch(says)
   expect(error?.hint).toEqual(hint && expect.stringMatching(hint))

@@ -12,7 +12,7 @@ async function read(text: string | Buffer, takesIds = true) {
   return { ...(await readDomainList('-', takesIds, io)), stderr: context.stderr.text }
 }
 
-test('a domain list has one domain per line, optionally with the expected TXT value', async () => {
+test('a --from list has one domain per line, optionally with the expected TXT value', async () => {
   const { inputs } = await read(
     '\ufeffa.example\r\n\n# a comment\nBÜCHER.example. , prefix=token\n"b.example","p=ab=="',
   )
@@ -23,7 +23,7 @@ test('a domain list has one domain per line, optionally with the expected TXT va
   ])
 })
 
-test('a domain list with a header row is read by column headings, and a warning names the ignored columns', async () => {
+test('a --from list is read by the headings in its header row, and a warning names the ignored columns', async () => {
   const { inputs, stderr } = await read(
     'Client,Region,Domain\nACME,eu-west-1,a.example\n"X, Inc.",,b.example\n',
   )
@@ -39,7 +39,7 @@ test.each([
   ['a.example,TXT=prefix=token', "the value isn't a complete value"],
   ['a.example,"prefix=a,b"', "the value isn't a complete value"],
   ['a.example # mine', '"a.example # mine"'],
-])('a domain list with the unusable line "%s" yields its other domains and a warning', async (line, why) => {
+])('a --from list with the unusable line "%s" yields its other domains and a warning', async (line, why) => {
   const { inputs, badLines, stderr } = await read(`a.example\n${line}\nb.example`)
   expect(inputs).toEqual([{ domain: 'a.example' }, { domain: 'b.example' }])
   expect(badLines).toBe(1)
@@ -47,7 +47,7 @@ test.each([
   expect(stderr).toContain(why)
 })
 
-test('in a domain list, a line with an unknown region is unusable', async () => {
+test('in a --from list, a line with an unknown region is unusable', async () => {
   const { inputs, stderr } = await read('domain,region\na.example,mars\n')
   expect(inputs).toEqual([])
   expect(stderr).toContain('"mars" is not a region')
@@ -57,7 +57,7 @@ test.each([
   ['semicolons', 'Client;domain;value\n"X; Inc.";a.example;prefix=token\n'],
   ['tabs', 'domain\tvalue\n\na.example \tprefix=token\n'],
   ['semicolons without a header row', 'a.example;prefix=token'],
-])('the columns of a domain list for `--from` may be separated by %s', async (_what, text) => {
+])('the columns of a --from list may be separated by %s', async (_what, text) => {
   const { inputs, badLines } = await read(text)
   expect({ inputs, badLines }).toEqual({
     inputs: [{ domain: 'a.example', value: 'prefix=token' }],
@@ -65,7 +65,7 @@ test.each([
   })
 })
 
-test('a domain list with 200 unusable lines causes eleven warnings: one for each of the first ten lines, and one with the number 200', async () => {
+test('of the 200 unusable lines of a --from list, the first ten cause a warning each, and one more warning has their number', async () => {
   const { badLines, stderr } = await read(`a.example\n${'b ad\n'.repeat(200)}`)
   expect(badLines).toBe(200)
   expect(stderr.match(/^warning: /gm)).toHaveLength(11)
@@ -98,7 +98,7 @@ test.each([
   ['empty rows at the end', 'sep=;\r\ndomain;value\r\na.example;\r\nb.example;\r\n;\r\n', 'Excel'],
   ['a separator within a quoted heading', '"Client, Inc.";domain\n"a,b";a.example\nc;b.example\n', 'Excel'],
   ['quotation marks within cells', 'client,domain\n"Foo" Inc,a.example\n5" pipe,b.example\n', 'hand'],
-])('a domain list with %s is read without unusable lines', async (_what, text) => {
+])('a --from list with %s is read without unusable lines', async (_what, text) => {
   const { inputs, badLines } = await read(text)
   expect({ inputs, badLines }).toEqual({
     inputs: [{ domain: 'a.example' }, { domain: 'b.example' }],
@@ -106,7 +106,7 @@ test.each([
   })
 })
 
-test('a domain list may have the headings name, record.value and region of claims list, in any letter case', async () => {
+test('a --from list may have the headings name, record.value and region, in any letter case', async () => {
   const { inputs } = await read('Name\tRecord.Value\tREGION\na.example\tp=t\teu-west-1\n')
   expect(inputs).toEqual([{ domain: 'a.example', value: 'p=t', region: 'eu-west-1' }])
 })
@@ -122,19 +122,19 @@ test.each([
     'domain,region\na.example,eu-west-1\n# x\na.example,us-east-1\n',
     '<stdin>:4: "a.example" has another region',
   ],
-])('in a domain list, a line that repeats a domain with %s is unusable', async (_what, text, warning) => {
+])('in a --from list, a line that repeats a domain with %s is unusable', async (_what, text, warning) => {
   const { badLines, stderr } = await read(text)
   expect(badLines).toBe(1)
   expect(stderr).toContain(warning)
 })
 
-test('a domain on several lines of a list gets the TXT value from the line that has one', async () => {
+test('a domain on several lines of a --from list gets the TXT value from the line that has one', async () => {
   expect((await read('a.example\na.example,p=t\na.example\n')).inputs).toEqual([
     { domain: 'a.example', value: 'p=t' },
   ])
 })
 
-test('after a cell with line breaks, the warning about a domain in typographic quotation marks has the right line number, and suggests the domain without the marks', async () => {
+test('the warning about a domain in typographic quotation marks in a --from list has the right line number after a cell with line breaks, and suggests the domain without the marks', async () => {
   const { stderr } = await read('domain,client\r\na.example,"X\r\nY"\r\n“b.example”,Z\r\n')
   expect(stderr).toContain('<stdin>:4: "“b.example”" is not a domain name')
   expect(stderr).toContain('(leave the quotation marks out: b.example)')
@@ -165,7 +165,7 @@ test.each([
     'quotation mark',
   ],
   ['HTML', '<!doctype html>\n<body>\na.example\n</body>\n', "isn't a list of domains"],
-])('a domain list is refused with exit 2 and no warning if the text is %s', async (_what, text, message) => {
+])('a --from list is rejected with exit 2 and no warning if its text is %s', async (_what, text, message) => {
   const context = createFakeContext()
   const stdin = { isTTY: false, stream: Readable.from([Buffer.from(text)]) as never }
   const io = createIo({ ...context, stdin }, await fakeSettings(context))
@@ -177,7 +177,7 @@ test.each([
 })
 
 test.each(['Name,URL,Notes', 'Name,Website', 'E-Mail,Name', 'Client Homepage,name,region'])(
-  'a domain list with the headings %s is refused, because its column name may hold customers instead of domains',
+  'a --from list with the headings %s is rejected, because its column "name" may hold customers instead of domains',
   async (columns) => {
     await expect(read(`${columns}\nCheck29.example,x.example,y.example\n`)).rejects.toMatchObject({
       message: '<stdin> has no column "domain"',
@@ -186,7 +186,7 @@ test.each(['Name,URL,Notes', 'Name,Website', 'E-Mail,Name', 'Client Homepage,nam
   },
 )
 
-test('the domains of a list are read from its column "domain", or without one from its column "name"', async () => {
+test('the domains of a --from list are read from its column "domain", or without one from its column "name"', async () => {
   const names = ['name\tdomain_id\trecord.name', 'domain\tname\tWebsite', 'Name\tClient\tRegion']
   const lists = await Promise.all(names.map((columns) => read(`${columns}\na.example\t\t\n`)))
   expect(lists.map(({ inputs }) => inputs)).toEqual(names.map(() => [{ domain: 'a.example' }]))
@@ -195,7 +195,7 @@ test('the domains of a list are read from its column "domain", or without one fr
 test.each([
   ['missing.txt', 'no such file or directory'],
   ['.', 'illegal operation on a directory'],
-])('readDomainList refuses a path that cannot be read: %s', async (name, why) => {
+])('readDomainList rejects a path that cannot be read: %s', async (name, why) => {
   const context = createFakeContext()
   const home = context.directories.state
   const io = createIo(context, await fakeSettings(context))

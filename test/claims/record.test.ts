@@ -51,7 +51,7 @@ describe('the record of a claim', () => {
     record: { type: 'TXT', name: 'example.com.', value: 'a=b', ttl: 'Auto' },
   }
 
-  test("a claim's record has a name without the trailing dot, and no TTL if the service sends Auto", () => {
+  test('the record of a claim has a name without the trailing dot, and a TTL unless the service sends Auto', () => {
     expect(extractRecord(claim)).toEqual({ name: 'example.com', value: 'a=b', ttl: undefined })
     expect(extractRecord({ ...claim, record: { ...claim.record, ttl: '600' } }).ttl).toBe(600)
   })
@@ -70,7 +70,7 @@ describe('the record of a claim', () => {
     { record: null },
     { ...claim, record: { ...claim.record, value: null } },
     { ...claim, record: { ...claim.record, type: 'CNAME' } },
-  ])('a claim without a TXT value causes the error record_missing: %j', (broken) => {
+  ])('a claim without a TXT record that has a value causes the error record_missing: %j', (broken) => {
     expect(() => extractRecord(broken)).toThrow(expect.objectContaining({ code: 'record_missing', exit: 7 }))
   })
 })
@@ -139,7 +139,7 @@ describe('limits for the record of a claim', () => {
     '_smtp._tls.example.com',
     '_atproto.example.com',
     '_bimi.example.com',
-  ])('a claim is rejected if the name of its record has a reserved label: %s', (name) => {
+  ])('a claim is rejected if the name of its record has a label that other services trust: %s', (name) => {
     expect(() => of('example.com', name)).toThrow(
       expect.objectContaining({ code: 'unexpected_answer', message: expect.stringContaining('reserved') }),
     )
@@ -155,7 +155,7 @@ describe('limits for the record of a claim', () => {
     ...Array.from('$();&|*?#!~{}%,@:^\'"`\\<> ', (character) => `p=a${character}b`),
     'p=t===',
     `p=${'t'.repeat(65_278)}`,
-  ])('a claim is rejected if its TXT value is %j instead of a short prefix=token', (value) => {
+  ])('a claim is rejected if its TXT value is %j, not a prefix=token that fits into a record', (value) => {
     expect(() => of('example.com', 'example.com', value)).toThrow(
       expect.objectContaining({ code: 'unexpected_answer', exit: 7 }),
     )
