@@ -20,7 +20,7 @@ export interface CommandLine {
    * not be printed.
    */
   readonly unknownOption?: string
-  /** The remaining arguments in their original order: options, their values and operands. */
+  /** Arguments that aren't part of the path, in their original order: options, their values and operands. */
   readonly rest: readonly string[]
   /** Whether `help` precedes the path: `mailclaim help claims check` is `mailclaim claims check --help`. */
   readonly isHelp: boolean

@@ -197,7 +197,7 @@ async function checkProfile(settings: Settings, context: Context): Promise<void>
 /**
  * Checks that the output has the fields of `--fields`.
  *
- * @throws CliError exit 2 for an unknown field, or a format other than table and tsv
+ * @throws CliError exit 2 for an unknown field, or with a format other than table and tsv
  */
 function checkFieldsOption({ fields, format }: Settings, { output }: CommandDefinition): void {
   if (fields === undefined) return

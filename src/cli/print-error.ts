@@ -11,8 +11,8 @@ import { stringifyJson } from '../terminal/sanitize.ts'
 import { type CommandLine, readOption } from './line.ts'
 
 /**
- * Prints an error on stderr, and returns its exit code: 0, without printing, for `OutputClosedError`, since the reader of stdout
- * has read enough; 1 for an error that isn't a `CliError`, and so is a bug.
+ * Prints an error on stderr, and returns its exit code. `OutputClosedError` is no failure (exit 0, not printed): the reader of
+ * stdout has read enough. Another error that isn't a `CliError` is reported as a bug (exit 1).
  */
 export async function printError(
   error: unknown,
@@ -76,8 +76,8 @@ export function toUsageError(
   const path = line.path.join(' ')
   const see = `see: ${['mailclaim', ...line.path].join(' ')} --help`
   const quoted = /'(.*)'/s.exec(error.message)?.[1] ?? ''
-  // Text and first letter of the name that commander suggests, as in "(Did you mean --wait?)". Drop a suggestion with another
-  // first letter than the typed name: commander also suggests names that hardly resemble the typed one.
+  // Text of commander's suggestion, as in "(Did you mean --wait?)", and first letter of the suggested name. Drop a suggestion whose
+  // first letter isn't that of the typed name: commander also suggests names that hardly resemble the typed one.
   const [, meant, initial] = /^\(Did you mean ((?:one of )?-*(.).*\?)\)$/.exec(suggestion) ?? []
   const hint = initial === /\w/.exec(quoted)?.[0] && meant ? `did you mean ${meant}` : see
   switch (error.code) {

@@ -44,11 +44,11 @@ interface SignInOptions {
  * causes no warning.
  */
 const OIDC_SCOPES: readonly string[] = ['openid', 'offline_access']
-/** Maximum length of an API key in characters. Longer input is probably another file than the key. */
+/** Maximum length of an API key in characters. Longer input is probably not a key. */
 const MAX_KEY_LENGTH = 2000
 
 /**
- * Signs in with the browser or an API key, replaces the profile's session, and saves the settings of the sign-in in the profile.
+ * Signs in with the browser or an API key, replaces the profile's credential, and saves the settings of the sign-in in the profile.
  *
  * @throws CliError exit 2 for a browser sign-in that no user could approve, as in CI; exit 3 for a missing setting; as
  *   `prepareStore`, `loginInBrowser`, `exchangeCode` and `signInWithApiKey`
@@ -213,7 +213,7 @@ function createReporter({ openBrowser, readInput }: LoginOptions, io: Io): Login
 /**
  * Reads an API key, tries it with a request, and stores it.
  *
- * @throws CliError exit 2 for malformed input; exit 4 for a refused key; the errors of the request and of the credential store
+ * @throws CliError exit 2 for malformed input; as `verifyCredential` except for status 403, and as `PreparedSignIn.complete`
  */
 async function signInWithApiKey(prepared: PreparedSignIn, io: Io): Promise<Session> {
   const value = await readApiKey(io)
@@ -301,7 +301,7 @@ async function saveSettings(store: StoreKind, io: Io): Promise<void> {
   }
 }
 
-/** Tells the user on stderr where the secret is stored, with warnings; prints the result on stdout as `writeOutcome` does. */
+/** Tells the user on stderr where the secret is stored, with warnings; prints the result on stdout, except in the layout for people. */
 async function reportResult(session: Session, io: Io, columns: readonly Column[]): Promise<void> {
   const { kind, profile, service, scope, store } = session
   const { settings } = io

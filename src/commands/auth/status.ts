@@ -8,7 +8,7 @@ import type { Io } from '../../terminal/io.ts'
 import { formatDuration } from '../../terminal/time.ts'
 import { defineCommand } from '../definition.ts'
 
-/** Milliseconds after its issue at which an unused refresh token expires at the service. */
+/** Lifetime of an unused refresh token at the service in milliseconds. */
 const REFRESH_TOKEN_LIFETIME_MS = 60 * 24 * 3600 * 1000
 
 const STATE_LABELS: Readonly<Record<CredentialState, string>> = {

@@ -31,7 +31,7 @@ const COLUMNS: readonly Column[] = [
     field: 'values',
     title: 'TXT values',
     optional: true,
-    // In tables, show the TXT values only if no value was expected: otherwise verdict and findings tell what is wrong with them.
+    // In tables, show the TXT values only if no value was expected: otherwise the verdict and the findings tell about them.
     text: (values, _look, item) =>
       reportOf(item).expected === null ? summarizeValues(values as string[]) : '',
     value: (item) => [...new Set(reportOf(item).nameservers.flatMap(({ values }) => values))],
