@@ -54,8 +54,8 @@ const SERVERS_SHARE = 0.75
 const MAX_QUERIES = 120
 
 /**
- * Checks whether a TXT record is visible, and if not, looks for the cause. Without an expected value, reports the TXT values at
- * the name. Failures of DNS are findings of the report, not errors.
+ * Checks whether a TXT record is visible in DNS, and if not, looks for the cause. Without an expected value, reports the TXT values
+ * at the name. Failures of DNS are findings of the report, not errors.
  *
  * @throws CliError `usage`, exit 2, if the name isn't a domain name; the abort reason of `effects.signal`
  */
@@ -119,7 +119,7 @@ export async function collectObservations(
     ])
     const isHidden = server && !servers.some((one) => one.alias) && seenBy.some((one) => one.alias)
     // A CNAME that only resolvers show may be outdated, or hidden beside TXT records at the name servers. So query a name server
-    // for the CNAME: it returns a hidden one.
+    // for the CNAME, which it returns if it has one.
     const cname = isHidden ? await queryDns(server, { name, type: 'CNAME' }, check) : undefined
     const target = cname && readTxtAnswer(cname, name).alias
     const beside = target ? { alias: { targets: [target], isKnown: true, hasTxtBeside: true as const } } : {}
