@@ -16,17 +16,16 @@ export interface ShellOptions {
 const SIGTERM_GRACE_MS = 5000
 /** Milliseconds to wait for the end of output after the command has exited: a background process may keep the pipe open forever. */
 const OUTPUT_GRACE_MS = 500
-/** Milliseconds between checks for the end of the process group. */
+/** Milliseconds between checks whether a command's process group has ended. */
 const GROUP_POLL_MS = 50
-/** Length in UTF-16 units above which a line without a line break yet is passed on in pieces, so that memory stays bounded. */
+/** Length in UTF-16 units above which an unfinished line of output is passed on in pieces, so that memory stays bounded. */
 const MAX_LINE = 8192
 
 /**
- * Runs a command in the shell until it ends, without stdin, and passes each line of stdout and stderr to `onLine` as it arrives. On
- * timeout or abort, the command's process group gets SIGTERM and, if it hasn't ended five seconds later, SIGKILL; on Windows, which
- * has no signals, the process tree is killed at once.
+ * Runs a command in the shell until it ends, without stdin. On timeout or abort, its process group gets SIGTERM and, if it is still
+ * there after `SIGTERM_GRACE_MS`, SIGKILL; on Windows, which has no signals, the process tree is killed at once.
  *
- * @throws the reason of `signal` if `signal` aborts; a command that was started has ended by then
+ * @throws the reason of `signal` if `signal` aborts, after the shell has ended
  */
 export async function runInShell(
   { command, variables, timeoutMs, onLine, signal }: ShellCommand,
@@ -35,7 +34,7 @@ export async function runInShell(
   signal?.throwIfAborted()
   const isWindows = platform === 'win32'
   let child: ChildProcess | undefined
-  /** Sends a signal to the process group (on Windows, to the shell); 0 sends none. @returns whether the group (shell) existed */
+  /** Sends a signal to the process group (on Windows, to the shell); 0 sends none. @returns false if that has ended */
   const kill = (name: NodeJS.Signals | 0): boolean => {
     if (child?.pid === undefined) return false
     try {
@@ -70,7 +69,7 @@ export async function runInShell(
       windowsHide: true,
     })
     if (child.pid === undefined) await once(child, 'spawn')
-    // Ignore `error`, which Node would throw without a listener: after a successful spawn, it reports only a failed `kill`.
+    // Ignore `error`, which Node would throw without a listener: after a successful spawn, it reports a failed `kill`.
     child.on('error', () => {})
     signal?.addEventListener('abort', end, { once: true })
     timers.push(
@@ -82,7 +81,7 @@ export async function runInShell(
     const output = Promise.all([child.stdout, child.stderr].map((stream) => passLines(stream, onLine)))
     const [code, killedBy] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null]
     await treeEnded
-    // The shell has exited, but child processes may still be in its group: after a timeout or abort, wait for their end or SIGKILL.
+    // After a timeout or abort, wait for the processes that the shell has left in its group, until they end or get SIGKILL.
     while ((signal?.aborted || timedOut) && !isKilled && kill(0)) await sleep(GROUP_POLL_MS)
     await Promise.race([output, sleep(OUTPUT_GRACE_MS, undefined, { ref: false })])
     signal?.throwIfAborted()
@@ -101,13 +100,15 @@ export async function runInShell(
 
 /**
  * Opens an address with the system's browser, or with the first command of `BROWSER` that exits with 0. The address is passed as
- * the last argument, even if the command has `%s` elsewhere. Rejects if no command starts or, with `BROWSER`, if all fail.
+ * the last argument, even if the command has `%s` elsewhere. Rejects if no command starts or all commands of `BROWSER` fail.
+ *
+ * @param browserVariable value of `BROWSER`, if it is set
  */
 export async function openBrowser(url: string, browserVariable?: string): Promise<void> {
   const { default: open } = await import('open')
   const app = browserVariable?.split(delimiter).flatMap((command) => {
     const [name = '', ...words] = command.split(/\s+/).filter((word) => !/^["']?%[su]["']?$/i.test(word))
-    // First try a command without `%s` as the path of one program, because the path may contain spaces.
+    // First try a command without `%s` as the path of a program, because the path may contain spaces.
     return [...(/%s/i.test(command) ? [] : [{ name: command }]), { name, arguments: words }]
   })
   const child = await open(url, app && { app })
@@ -135,8 +136,8 @@ async function passLines(stream: Readable | null, onLine: (line: string) => Prom
       for (; rest.length > MAX_LINE; rest = rest.slice(MAX_LINE)) await onLine(rest.slice(0, MAX_LINE))
     }
   } catch {
-    // Reading throws after `runInShell` has destroyed the stream because a background process kept the pipe open. Pass on the
-    // text read so far. An error of `onLine` also ends the reading.
+    // Pass on the text read so far: reading throws if `runInShell` has destroyed the stream, as when a background process kept the
+    // pipe open.
   }
   const last = rest + decoder.end()
   if (last !== '') await onLine(last)

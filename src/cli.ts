@@ -21,8 +21,8 @@ export async function run(argv: readonly string[], context: Context): Promise<Ex
       return await printCompletions(argv.slice(1), context)
     }
     const code = await runCommandLine(argv, context)
-    // If a signal arrived but the command succeeded, as in shielded work (a token refresh), exit with the signal's code:
-    // otherwise a loop in a shell script would continue after Ctrl-C.
+    // If a signal arrived but the command succeeded (shielded work, such as a token refresh, isn't interrupted), exit with the
+    // signal's code: otherwise a loop in a shell script would continue after Ctrl-C.
     return code === Exit.done && signal.aborted ? await printError(signal.reason, argv, context) : code
   } catch (error) {
     // A terminal that hangs up sends SIGHUP and also makes writes fail: report the signal, which is the cause.

@@ -1,9 +1,8 @@
 import type { Readable } from 'node:stream'
 
 /**
- * The program's surroundings (environment, directories, streams, clock, network, keychain, signals) as one plain object. `main.ts`
- * builds the real `Context`; tests pass a fake `Context` to a command, so that no module has to be mocked. Files aren't part of
- * `Context`: commands access them directly, most of them below `directories`.
+ * The program's surroundings except files, as an object that `main.ts` builds and tests fake, so that no module has to be mocked.
+ * Files are accessed directly.
  */
 export interface Context {
   readonly installation: Installation
@@ -17,12 +16,11 @@ export interface Context {
   readonly random: Random
   readonly http: HttpTransport
   readonly dns: DnsNetwork
-  /** Opens an http(s) address in the user's browser. Rejects if no browser can be started. */
+  /** Opens an http(s) address in the user's browser. Rejects as `openBrowser` of child-processes.ts. */
   readonly openBrowser: (url: string) => Promise<void>
   /**
-   * Runs a command in the system's shell until the command ends. The environment has the given `variables`, but none of the
-   * `MAILCLAIM_…` variables that mailclaim was started with. Rejects with the signal's reason if the signal aborts, after the
-   * command has ended.
+   * Runs a command in the system's shell until the command ends, without the `MAILCLAIM_…` variables of mailclaim's own environment,
+   * which may hold an API key. Rejects with the signal's reason if the signal aborts.
    */
   readonly runInShell: (request: ShellCommand) => Promise<ShellResult>
   readonly prompts: Prompts
@@ -30,7 +28,7 @@ export interface Context {
   readonly interrupts: Interrupts
 }
 
-/** Facts about this copy of mailclaim and its machine. */
+/** Facts about the installed mailclaim and this machine. */
 export interface Installation {
   readonly version: string
   /** Host name of this machine. */
@@ -40,26 +38,26 @@ export interface Installation {
 }
 
 /**
- * Paths of the directories for settings and state: `MAILCLAIM_CONFIG_DIR` and `MAILCLAIM_STATE_DIR`, else the platform's
- * convention. `requireAbsoluteDirectories` refuses relative paths.
+ * Paths of the directories for settings (`config`) and for sessions and claims (`state`). May be relative if variables are;
+ * `requireAbsoluteDirectories` refuses these.
  */
 export interface Directories {
   readonly config: string
   readonly state: string
 }
 
-/** Values of environment variables, read once by `main.ts`. An empty variable counts as unset. */
+/** Values of environment variables, read once by `main.ts`. Except for `isKeyEmpty`, an empty variable counts as unset. */
 export interface EnvironmentValues {
-  /** Values of the `MAILCLAIM_…` variables of settings, by key of `ALL_SETTINGS`, such as `base_url` or `no_input`. */
+  /** Values of the `MAILCLAIM_…` variables that set a setting, by key of `ALL_SETTINGS`, such as `base_url`. */
   readonly settings: Readonly<Record<string, string>>
   readonly apiKey?: string
-  /** Whether `MAILCLAIM_API_KEY` is set but empty, as where a CI job has no access to a secret. */
+  /** Whether `MAILCLAIM_API_KEY` is set but empty, as in a CI job without access to a secret. */
   readonly isKeyEmpty?: boolean
   /** Key that encrypts a session in etcd: base64 of 32 bytes. */
   readonly storeKey?: string
   readonly storeUser?: string
   readonly storePassword?: string
-  /** Path of a file with etcd's password, read if `storePassword` is absent. */
+  /** Path of a file with the password for etcd, read if `storePassword` is absent. */
   readonly storePasswordFile?: string
   readonly noColor: boolean
   readonly forceColor?: string
@@ -77,25 +75,25 @@ export interface EnvironmentValues {
 
 export interface Input {
   readonly isTTY: boolean
-  /** Source of answers to prompts, pasted redirects, and secrets and lists read from a pipe. */
+  /** Standard input as a stream, opened on first access, for prompts and piped input. */
   readonly stream: Readable
 }
 
 export interface Output {
   readonly isTTY: boolean
-  /** Width of the terminal in columns, measured at each access because windows change; undefined without a known width. */
+  /** Width of the terminal in columns, measured at each access because windows change; undefined if unknown. */
   readonly columns: number | undefined
   /**
-   * Writes text and resolves when the system has accepted it, so that callers wait for a slow reader (backpressure). Standard
-   * output rejects with `OutputClosedError` if it is closed (EPIPE), with the reason of an interrupt that ends the wait, and with
-   * `output_failed` for other errors; standard error never rejects.
+   * Writes text; resolves when the system has accepted it, so that callers wait for a slow reader (backpressure). A failed write to
+   * standard error is ignored.
+   * @throws OutputClosedError if the reader has gone; CliError `output_failed`, exit 1; the reason of an interrupt
    */
   write(text: string): Promise<void>
 }
 
 /**
- * Error of a write to a standard output that its reader has closed, as in `mailclaim … | head -1`. Not a failure: unless the
- * command continues without output (`ignoreClosedStdout`), it ends without a message.
+ * Error of a write to standard output whose reader has gone, as in `mailclaim … | head -1`. Not a failure: a command that ends
+ * with this error exits with 0, without a message.
  */
 export class OutputClosedError extends Error {
   override readonly name = 'OutputClosedError'
@@ -104,11 +102,11 @@ export class OutputClosedError extends Error {
 export interface Clock {
   /** Wall-clock time in milliseconds since 1970-01-01 UTC. Can jump, so don't use it for durations. */
   now(): number
-  /** Milliseconds since an arbitrary start; never jumps, so use it for durations and deadlines within this process. */
+  /** Milliseconds since an arbitrary start, unaffected by changes of the system's time: for durations and deadlines. */
   monotonic(): number
   /** Resolves after `ms` milliseconds; rejects with the signal's reason if the signal aborts first. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
-  /** Calls `ring` once after `ms` milliseconds unless the returned function cancels the alarm; doesn't keep the process alive. */
+  /** Calls `ring` after `ms` milliseconds, without keeping the process alive. @returns a function that cancels the call */
   alarm(ms: number, ring: () => void): () => void
 }
 
@@ -128,20 +126,19 @@ export interface HttpRequest {
   readonly timeoutMs: number
   readonly signal?: AbortSignal
   /**
-   * Requires a new connection. On a kept-alive connection that the service closes at the same moment, nobody can tell whether the
-   * service has read the request, so a refresh token isn't sent over one.
+   * Requires a new connection, for a refresh token: if the service closes a kept-alive connection while a request is being sent on
+   * it, nobody can tell whether the request was read.
    */
   readonly freshConnection?: true
   /**
-   * Called at most once, when the connection is established (TLS and a proxy's tunnel included) and before the first byte of the
-   * request is written. If it throws, the request isn't sent, and the exchange fails with a `HttpTransportError` that has `sent: 'no'`
-   * and the thrown error as `cause`. After the call, `timeoutMs` starts over.
+   * Called when the connection is established (TLS included), before the first byte of the request is written. If this function
+   * throws, the request isn't sent, and the exchange fails with `sent: 'no'` and the thrown error as `cause`.
    */
   readonly beforeSend?: () => void
   readonly tls?: ClientCertificate
   /**
-   * Whether the exchange is DNS over HTTPS: each character of `body` and of the response's `text` is one byte, and HTTP/2 is
-   * allowed, although it may send a request twice.
+   * Whether each character of `body` and of the response's `text` is one byte, and HTTP/2 is allowed, for DNS over HTTPS. Not for
+   * tokens: over HTTP/2, a request may be sent twice.
    */
   readonly isBinary?: boolean
 }
@@ -158,30 +155,27 @@ export interface HttpResponse {
   readonly headers: Readonly<Record<string, string>>
   /** Response body; with `brokenBy`, the part that arrived. */
   readonly text: string
-  /** Error that cut the body off, including a body beyond the size limit. */
+  /** Error that cut the body off, such as a timeout or a body beyond the size limit. */
   readonly brokenBy?: Error
 }
 
 export interface HttpTransport {
   /**
-   * Performs one HTTP exchange, without following redirects. Rejects with a `HttpTransportError`. Only `createPacingTransport` retries,
-   * and rejects with the signal's reason during a pause.
+   * Performs one HTTP exchange, without following redirects. The transport of `createPacingTransport` also pauses and retries; an
+   * abort during a pause rejects with the signal's reason.
+   * @throws HttpTransportError if no response headers arrived
    */
   send(request: HttpRequest): Promise<HttpResponse>
   /** Aborts exchanges in progress and closes all connections, so that the process can exit. */
   close(): Promise<void>
 }
 
-/**
- * Error of an HTTP exchange without a complete response. `sent` says whether a byte of the request can have left this machine:
- * `no` if the failure came before the connection was established (loading the HTTP client, lookup, connecting, proxy, TLS) or in
- * `beforeSend`; `maybe` for later failures, after which the service may have acted on the request.
- */
+/** Error of an HTTP exchange without a complete response. */
 export class HttpTransportError extends Error {
   override readonly name = 'HttpTransportError'
   /**
-   * Kind of failure. `memory` and `descriptors` are limits of this machine. TLS: `untrusted` for an unknown issuer, `dated` for a
-   * certificate outside its validity period, `tls` for others.
+   * Kind of failure. `memory` and `descriptors` are limits of this machine; `untrusted` is a certificate of an unknown issuer,
+   * `dated` one outside its validity period, `tls` another failure of TLS.
    */
   readonly kind:
     | 'memory'
@@ -196,6 +190,7 @@ export class HttpTransportError extends Error {
     | 'reset'
     | 'aborted'
     | 'protocol'
+  /** `maybe` if a byte of the request can have left this machine, so that the service may have acted on the request. */
   readonly sent: 'no' | 'maybe'
 
   constructor(kind: HttpTransportError['kind'], sent: 'no' | 'maybe', message: string, cause?: unknown) {
@@ -205,13 +200,13 @@ export class HttpTransportError extends Error {
   }
 }
 
-/** Address of a DNS server: an IPv4 or IPv6 address (never a name) and a port from 1 to 65535. */
+/** Address of a DNS server: an IPv4 or IPv6 address (never a host name) and a port from 1 to 65535. */
 export interface DnsServerAddress {
   readonly address: string
   readonly port: number
 }
 
-/** One DNS query to send to one server, with its time limit. */
+/** A DNS query to send to a server, with its time limit. */
 export interface DnsRequest<Server = DnsServerAddress> {
   readonly server: Server
   /** DNS query in wire format, without TCP's length prefix (RFC 1035 section 4.2.2). */
@@ -222,7 +217,7 @@ export interface DnsRequest<Server = DnsServerAddress> {
   readonly signal?: AbortSignal
 }
 
-/** DNS transports. `udp` and `tcp` resolve to an accepted message or reject with a `DnsTransportError`. */
+/** DNS transports. `udp` and `tcp` resolve to a message that `accept` takes, or reject with a `DnsTransportError`. */
 export interface DnsNetwork {
   /** Sends one datagram from a new port, against spoofing, and ignores datagrams from other addresses or ports. */
   udp(exchange: DnsRequest): Promise<Uint8Array>
@@ -233,9 +228,8 @@ export interface DnsNetwork {
 }
 
 /**
- * Error of a DNS exchange that got no accepted response. `timeout`: silence, or an abort; `unreachable`: a closed port, another
- * network error, or a wrong message over TCP; `not_checked`: nothing was sent (no IPv6, a firewall on this machine, query or time
- * limit reached), so the server's state is unknown.
+ * Error of a DNS exchange without an accepted response. The kind `not_checked` says that no query was sent, for example for lack of
+ * IPv6 or time, so that nothing is known about the server; `timeout` includes an abort.
  */
 export class DnsTransportError extends Error {
   override readonly name = 'DnsTransportError'
@@ -247,15 +241,15 @@ export class DnsTransportError extends Error {
   }
 }
 
-/** A command to run in a shell, such as the user's `--publish` command, which adds the DNS record. */
+/** A command to run in a shell, such as the user's `--publish` command, which adds a DNS record. */
 export interface ShellCommand {
   readonly command: string
   readonly variables: Readonly<Record<string, string>>
-  /** Time limit in milliseconds, after which the command and its child processes are killed. */
+  /** Time limit in milliseconds, after which the command and the processes in its group are ended. */
   readonly timeoutMs: number
   /**
-   * Receives each line of stdout and stderr (a very long line in pieces), unsanitized and without its line break. Reading from the
-   * line's stream pauses until the promise resolves.
+   * Receives each line of stdout and stderr (a very long line in pieces), unsanitized and without its line break. The next line of
+   * the same stream waits until the promise resolves.
    */
   readonly onLine: (line: string) => Promise<void>
   readonly signal?: AbortSignal
@@ -278,7 +272,7 @@ export interface Prompts {
   }): Promise<T>
 }
 
-/** The operating system's keychain. A keychain can be locked, absent or hang, so every call has a time limit. */
+/** The operating system's keychain. A call of it can hang, so each call has a time limit. */
 export interface Keychain {
   /** Performs one operation. Never rejects: a failure is a result with `ok: false`. */
   call(request: KeychainRequest): Promise<KeychainResult>
@@ -291,7 +285,7 @@ export interface KeychainRequest {
   /** Secret to store, for `set`. */
   readonly secret?: string
   readonly timeoutMs: number
-  /** Ends the keychain call early when the signal aborts; the result then has the reason `timeout`. */
+  /** Ends the keychain call when it aborts; the result then has the reason `timeout`. */
   readonly signal?: AbortSignal
 }
 
@@ -303,22 +297,22 @@ export type KeychainResult =
   | { readonly ok: true; readonly value: string | boolean | null }
   | {
       readonly ok: false
-      /** `no_addon`: no keytar for this platform; `no_module`: keytar doesn't load; `no_keychain`: no Secret Service on D-Bus. */
+      /** `no_addon`: no keytar for this platform; `no_module`: keytar doesn't load; `no_keychain`: no D-Bus or Secret Service. */
       readonly reason: 'no_addon' | 'no_module' | 'no_keychain' | 'locked' | 'timeout' | 'refused' | 'crashed'
       readonly detail: string
     }
 
 export interface Interrupts {
   /**
-   * Aborts with an `InterruptedError` on Ctrl-C (SIGINT), on SIGTERM, and when the terminal hangs up (SIGHUP); in a run over
-   * several domains, also with the error that stops the run.
+   * Aborts with an `InterruptedError` on Ctrl-C (SIGINT), SIGTERM, and SIGHUP (the terminal hung up); in a run over several
+   * domains, also with an error that stops the run.
    */
   readonly signal: AbortSignal
   /**
-   * Runs work that must not be interrupted, such as sending a refresh token and storing its successor. A signal that arrives
-   * during the work aborts `signal` only when all shielded work has settled.
+   * Runs work that must not be interrupted, such as sending a refresh token and storing its successor: a signal that arrives
+   * meanwhile aborts `signal` only when all shielded work has settled.
    *
-   * @param onSignal called with the first signal that arrives during the work
+   * @param onSignal called with a signal that arrives during the work, unless an earlier signal already waits
    */
   shield<T>(work: () => Promise<T>, onSignal?: (signal: NodeJS.Signals) => void): Promise<T>
 }

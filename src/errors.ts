@@ -17,9 +17,8 @@ export const Exit = {
 export type ExitCode = (typeof Exit)[keyof typeof Exit]
 
 /**
- * Every code of an error, or of a warning in events, with its group (the definition of a command names groups whose errors can end
- * the command), its exit code, and its meaning in the documentation. An error whose exit code is null here sums up failures and has
- * the exit code of one of them: `problems_found` of the first, `domains_failed` of the most severe (`WORST_EXIT_FIRST`).
+ * Codes of errors, and of warnings in events, with their group (a command's definition names groups whose errors can end the
+ * command), exit code and meaning. With null as exit code, the error sums up failures and has the exit code of one of them.
  */
 export const ERRORS = {
   bug: ['every', 1, 'a bug'],
@@ -97,22 +96,19 @@ export type ErrorCode = keyof typeof ERRORS
 /** Name of a group of errors that can end the same commands, such as `list`. */
 export type ErrorGroup = (typeof ERRORS)[ErrorCode][0]
 
-/**
- * Exit codes from the most to the least severe: a run over several domains ends with the first code in this order that a domain
- * has, or that an invalid line of the list causes (2).
- */
+/** Exit codes of failures from the most to the least severe: a run over several domains ends with the most severe of them. */
 export const WORST_EXIT_FIRST: readonly ExitCode[] = [1, 4, 3, 7, 6, 5, 9, 8, 2]
 
 export interface CliErrorOptions {
-  /** Code shown to scripts instead of `code`: the service's own name for the error. */
+  /** Code shown to the user instead of `code`: the service's own name for the error. */
   shownCode?: string | undefined
   /** Exit code of an error whose entry in `ERRORS` has null; ignored for other errors. */
   exit?: ExitCode
-  /** The user's next step: one sentence or one command. */
+  /** The user's next step, printed after the message. */
   hint?: string | undefined
   /** HTTP status of the response that caused this error. */
   status?: number | undefined
-  /** Milliseconds to wait before another attempt, as the service asks in `Retry-After`. */
+  /** Milliseconds to wait before another attempt, from the response's `Retry-After`. */
   retryAfterMs?: number | undefined
   /** Whether to suppress the message, because the user ended the command as instructed: Ctrl-C in `sandbox`. */
   silent?: boolean
@@ -120,10 +116,10 @@ export interface CliErrorOptions {
 }
 
 /**
- * An expected failure, with a stable `code` for scripts, an exit code and, where one exists, a next step. A command's other errors,
- * except `OutputClosedError`, are reported as bugs.
+ * An expected failure, with a stable `code` for scripts, an exit code and maybe a next step. A command's other errors, except
+ * `OutputClosedError`, are reported as bugs.
  *
- * The message may quote untrusted text (service, DNS, files), so the code that prints the message sanitizes it.
+ * The message and hint may quote untrusted text (service, DNS, files), so the code that prints them sanitizes them.
  */
 export class CliError extends Error {
   override readonly name = 'CliError'
@@ -146,12 +142,12 @@ export class CliError extends Error {
     this.silent = options.silent === true
   }
 
-  /** Returns a copy of this error with the given message and options, and with this error as its cause. */
+  /** Returns a `CliError` like this error except for the given message and options; its `cause` is this error. */
   with({ message = this.message, ...changed }: CliErrorOptions & { readonly message?: string }): CliError {
     return new CliError(this.code, message, { ...this, cause: this, ...changed })
   }
 
-  /** Returns the JSON for stderr: `{"error":{"code","message","hint","status","exit"}}`; `code` is the `shownCode`. */
+  /** Returns the JSON for stderr: `{"error":{"code","message","hint"?,"status"?,"exit"}}`; `code` is the `shownCode`. */
   toJSON(): { error: { code: string; message: string; hint?: string; status?: number; exit: number } } {
     const { shownCode: code, message, hint, status, exit } = this
     return { error: { code, message, ...(hint && { hint }), ...(status && { status }), exit } }

@@ -1,6 +1,6 @@
 /**
- * Function that runs each given `work` as soon as a slot is free, in order of the calls. The slot is free again when the work ends
- * or calls `release`.
+ * Function that starts the given `work` when a slot is free, in the order of the calls. The slot is free again when the work has
+ * ended or calls `release`.
  */
 export type ConcurrencyLimiter = <T>(work: (release: () => void) => Promise<T>) => Promise<T>
 
@@ -19,7 +19,7 @@ export function createConcurrencyLimiter(limit: number): ConcurrencyLimiter {
       if (next === undefined) freeSlots += 1
       else {
         head += 1
-        // Remove the started half in one go: `queue.shift()` moves all others each time, far too slow for a queue of 100,000.
+        // Remove started entries when they are half of the queue: `shift()` for each would be far too slow with 100,000 entries.
         if (head > queue.length / 2) head -= queue.splice(0, head).length
         next()
       }

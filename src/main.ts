@@ -14,12 +14,12 @@ import { sanitizeLine } from './terminal/sanitize.ts'
 /** Version from package.json, defined by the build. */
 declare const MAILCLAIM_VERSION: string
 
-/** Builds the real `Context` and runs the program. Of src, only this file and the keychain helper read the environment and signals. */
+/** Builds the real `Context` and runs the program. Other modules take environment variables from `Context`. */
 export async function main(): Promise<ExitCode> {
   const { platform } = process
   const environment = readEnvironment(process.env)
   const directories = resolveDirectories(process)
-  // Delete our variables, because they may hold an API key, and child processes such as a browser inherit the environment.
+  // Delete mailclaim's variables, which may hold an API key: child processes, such as a browser, inherit the environment.
   for (const name of Object.keys(process.env)) if (/^MAILCLAIM_/i.test(name)) delete process.env[name]
   const signals = watchSignals(process, [0, 1, 2].some(isTerminal))
   const { interrupts } = signals
@@ -85,7 +85,7 @@ export async function main(): Promise<ExitCode> {
   }
 }
 
-/** Returns a function that calls `load` on its first call only, so that a command loads only the parts that it uses. */
+/** Returns a function that calls `load` on its first call, and returns the same promise on later calls. */
 function lazily<T>(load: () => Promise<T>): () => Promise<T> {
   let loading: Promise<T> | undefined
   return () => {
@@ -126,7 +126,7 @@ function readEnvironment(variables: NodeJS.ProcessEnv): EnvironmentValues {
   }
 }
 
-/** Returns the variables that a keychain needs, such as the D-Bus address, the user's directories, and the display for prompts. */
+/** Returns the environment variables that a keychain needs, such as the address of D-Bus and the display for prompts. */
 function keychainEnvironment(variables: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const names =
     /^(DBUS_SESSION_BUS_ADDRESS|XDG_RUNTIME_DIR|XDG_DATA_HOME|XDG_CURRENT_DESKTOP|DISPLAY|WAYLAND_DISPLAY|XAUTHORITY|HOME|USER|LOGNAME|PATH|LANG|LC_[A-Z]+|TMPDIR|LD_LIBRARY_PATH|SYSTEMROOT|SYSTEMDRIVE|WINDIR|USERPROFILE|APPDATA|LOCALAPPDATA|TEMP|TMP)$/i
@@ -149,7 +149,7 @@ const clock: Context['clock'] = {
         if (signal?.aborted) reject(signal.reason)
         else resolve()
       }
-      // Cap the delay: `setTimeout` turns a longer delay into 1 ms. So a sleep of more than 24.8 days ends early.
+      // Cap the delay at 24.8 days, after which the sleep ends early: `setTimeout` would turn a longer delay into 1 ms.
       const timer = setTimeout(wake, Math.min(ms, MAX_TIMER_MS))
       signal?.addEventListener('abort', wake)
     }),

@@ -1,6 +1,6 @@
 /**
- * Quotes an argument for POSIX shells and fish or, on Windows, for PowerShell and as far as possible cmd.exe; adds no quotes to an
- * argument without special characters. Control characters are kept, so code that prints the command must sanitize it.
+ * Quotes an argument for POSIX shells and fish or, on Windows, for PowerShell and as far as possible cmd.exe. Control characters
+ * are kept, so code that prints the command must sanitize it.
  */
 export function shellQuote(word: string, platform: NodeJS.Platform): string {
   return platform === 'win32' ? windowsQuote(word) : posixQuote(word)
@@ -12,12 +12,11 @@ export function mailclaimCommand(words: readonly string[], platform: NodeJS.Plat
 }
 
 /**
- * Quotes an argument for POSIX shells and fish. Inside single quotes, POSIX shells treat no character as special (Shell Command
- * Language, section 2.2.2), but fish treats `\'` and `\\` as escapes. So single quotes and backslashes in the argument are escaped
- * outside of the quotes.
+ * Quotes an argument for POSIX shells and fish. Single quotes and backslashes in the argument are escaped outside of the quotes:
+ * inside single quotes, unlike a POSIX shell, fish treats `\'` and `\\` as escapes.
  */
 export function posixQuote(word: string): string {
-  // Also quote a leading `=`, which zsh expands to a command's path, and `~`, which every shell expands to a home directory.
+  // A match needs no quotes. A leading `=` does, which zsh expands to a command's path, and `~`, which means a home directory.
   return /^[\w@%+:,./-][\w@%+=:,./-]*$/.test(word)
     ? word
     : `'${word.replace(/['\\]/g, (character) => `'\\${character}'`)}'`

@@ -3,13 +3,12 @@ import type { Interrupts } from './context.ts'
 import { type ExitCode, InterruptedError } from './errors.ts'
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-/** Milliseconds that a command may take to clean up after the abort by a signal, before the process exits anyway. */
+/** Milliseconds that a command may take to clean up after the abort by a signal, before the program exits anyway. */
 const ABORT_GRACE_MS = 1500
 
 /**
- * Converts SIGINT, SIGTERM and SIGHUP into an abort of `interrupts.signal`. During shielded work, such as a token refresh, the
- * abort is delayed until all such work has ended. Outside of shielded work, a signal after the abort kills the process at once, as
- * users expect of a second Ctrl-C.
+ * Converts SIGINT, SIGTERM and SIGHUP into an abort of `interrupts.signal`, delayed during shielded work. A signal after the abort,
+ * outside of shielded work, kills the process at once, as users expect of a second Ctrl-C.
  *
  * @param hasTerminal whether the process has a terminal; without one, SIGHUP is ignored
  */
@@ -18,7 +17,7 @@ export function watchSignals(
   hasTerminal: boolean,
 ) {
   const controller = new AbortController()
-  // Disable Node's warning about more than 10 listeners: every request and write in progress adds one.
+  // Disable Node's warning about more than 10 listeners: requests and writes in progress add one each.
   setMaxListeners(0, controller.signal)
   let shields = 0
   const onShielded = new Set<(signal: NodeJS.Signals) => void>()
@@ -35,7 +34,7 @@ export function watchSignals(
     graceTimer ??= setTimeout(() => forceExit(reason.exit), ABORT_GRACE_MS).unref()
   }
   const handleSignal = (signal: NodeJS.Signals) => {
-    // nohup makes a process ignore SIGHUP, but Node's listener undoes that. So ignore SIGHUP here if no terminal can hang up.
+    // nohup makes a process ignore SIGHUP, but Node's listener undoes this. So ignore SIGHUP without a terminal that can hang up.
     if (signal === 'SIGHUP' && !hasTerminal) return
     if (shields > 0) {
       if (pendingSignal === undefined) for (const notify of onShielded) notify(signal)
@@ -56,7 +55,7 @@ export function watchSignals(
   for (const signal of SIGNALS) source.on(signal, handleSignal)
 
   return {
-    /** Resolves with the signal's exit code if the command is still running `ABORT_GRACE_MS` after the abort. */
+    /** Resolves with the signal's exit code `ABORT_GRACE_MS` after the abort, unless `stop` is called first. */
     forcedExit,
     stop,
     interrupts: {

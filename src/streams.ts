@@ -6,24 +6,24 @@ import { CliError } from './errors.ts'
 import { catchError } from './storage/file-errors.ts'
 
 /**
- * Whether the file descriptor is a terminal. Returns false for a pipe, a file or the null device (often the stdin of scheduled jobs)
- * without `isatty`, so that a start doesn't load `node:tty` and the network modules (the build loads them on first use).
+ * Whether the file descriptor is a terminal. Doesn't call `isatty` for a pipe, a file or the null device: on first use, the build
+ * loads `node:tty`, and with it the network modules.
  */
 export function isTerminal(fd: number): boolean {
   try {
     const stats = fstatSync(fd)
     if (!stats.isCharacterDevice()) return false
-    // Windows has no path /dev/null: `statSync` then returns undefined, which equals no device.
+    // Windows has no path /dev/null, so `statSync` returns undefined there, which equals no device.
     if (stats.rdev === statSync('/dev/null', { throwIfNoEntry: false })?.rdev) return false
   } catch {
-    // `fstatSync` fails for a closed descriptor, and on systems that can't stat the device. Let `isatty` decide.
+    // `fstatSync` fails for a closed descriptor, and for a device that the system can't stat. Let `isatty` decide.
   }
   return isatty(fd)
 }
 
 /**
- * Closes standard streams that are character devices but not terminals, as after a terminal has hung up: at exit, Node would fail
- * to restore the terminal's mode, and abort (SIGABRT, with a core dump). Call this last, because a closed stream takes no output.
+ * Closes standard streams whose terminal has hung up: at exit, Node would fail to restore the terminal's mode, and abort (SIGABRT).
+ * Call this last, because a closed stream takes no output.
  */
 export function closeLostTerminals(): void {
   for (const fd of [0, 1, 2].filter((fd) => !isTerminal(fd)))
@@ -44,7 +44,7 @@ export function createStdin(): Input {
   }
 }
 
-/** Opens stdin. Unreadable input counts as empty: a closed or write-only descriptor (nohup), a directory, a lost terminal. */
+/** Opens stdin. Unreadable input counts as empty, such as a write-only descriptor (nohup), a directory or a lost terminal. */
 function openInput(): Readable {
   const { stdin } = process
   const { setRawMode } = stdin
@@ -62,13 +62,11 @@ function openInput(): Readable {
 const DIRECT_WRITE_BYTES = 16 * 1024
 
 /**
- * Creates the stdout or stderr of commands. To a pipe or file, except on Windows, text is written synchronously until the total
- * exceeds 16 KiB, because opening Node's stream loads the network modules, which delays the command. All other text goes through the
- * stream, so that a write waits for a slow reader (backpressure).
+ * Creates the stdout or stderr of commands. Except to a terminal or on Windows, text is written synchronously as long as its total
+ * is at most 16 KiB, because opening Node's stream loads the network modules, which delays the command.
  *
  * @param interrupt signal that aborts a write that waits for the reader
- * @param loss `may be lost` for stderr: if the disk is full or the reader has exited, the command continues without messages, so
- *   that its exit code still tells the result
+ * @param loss `may be lost` for stderr: if messages can't be written, the command continues, and its exit code tells the result
  */
 export function createOutput(
   stream: () => NodeJS.WriteStream,
@@ -101,8 +99,8 @@ export function createOutput(
     get columns() {
       if (!isTerminal(fd)) return undefined
       const terminal = stream() as NodeJS.WriteStream & { _refreshSize?(): void }
-      // Ask the terminal for its size now: Node updates `columns` only in the next turn of the event loop, too late to redraw lines
-      // that a narrower window has already wrapped.
+      // Ask the terminal for its size now: Node updates `columns` in the next turn of the event loop, too late to redraw lines that
+      // a narrower window has already wrapped.
       terminal._refreshSize?.()
       // A terminal without a known width reports 0, in which no line would fit: treat 0 as unknown.
       return terminal.columns || undefined

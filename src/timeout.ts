@@ -6,11 +6,11 @@ export interface Deadline {
   readonly timeoutMs: number
   /** Returns the remaining milliseconds; negative after the deadline. */
   remainingMs(): number
-  /** Returns the deadline of a step that starts now: `limitMs` milliseconds from now, but no later than this deadline. */
+  /** Returns the deadline of a step that starts now: in `limitMs` milliseconds, but no later than this deadline. */
   limitedTo(limitMs: number): Deadline
 }
 
-/** Minimum timeout that `stepTimeoutMs` returns, in milliseconds, even after the deadline. */
+/** Minimum timeout of a step in milliseconds, even after the deadline of its command (see `stepTimeoutMs`). */
 export const MIN_STEP_TIMEOUT_MS = 2000
 /** Milliseconds of waiting after which a notice tells the user what the command waits for. */
 export const NOTICE_DELAY_MS = 2000
@@ -25,7 +25,7 @@ export function createDeadline(timeoutMs: number, clock: Pick<Clock, 'monotonic'
   }
 }
 
-/** Creates the deadline of a command that begins now. @param timeout the value of `--timeout` in seconds; no limit if undefined */
+/** Creates the deadline of a command that begins now. @param timeout value of `--timeout` in seconds; no limit if undefined */
 export function startCommandDeadline(
   { timeout = Number.POSITIVE_INFINITY }: { readonly timeout?: number },
   clock: Pick<Clock, 'monotonic'>,
@@ -34,8 +34,8 @@ export function startCommandDeadline(
 }
 
 /**
- * Returns the timeout in milliseconds for a step that starts now: the time until the deadline, but at least 2 seconds, so that a
- * poll that starts just before the deadline can succeed.
+ * Returns the timeout in milliseconds for a step that starts now: the time until the deadline, but at least `MIN_STEP_TIMEOUT_MS`,
+ * so that a poll that starts just before the deadline can succeed.
  */
 export function stepTimeoutMs({ remainingMs }: Deadline): number {
   return Math.max(MIN_STEP_TIMEOUT_MS, remainingMs())
@@ -56,9 +56,8 @@ export interface BackoffOptions {
 export const REQUEST_BACKOFF: BackoffOptions = { first: 500, max: 8000 }
 
 /**
- * Returns the delay before the next attempt, in milliseconds: exponential backoff with jitter, so that clients that failed
- * together don't retry together (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/). Without a random source
- * as third argument, there is no jitter.
+ * Returns the delay before the next attempt, in milliseconds: exponential backoff and, with a random source, jitter, so that
+ * clients that failed together don't retry together.
  *
  * @param attempts number of attempts so far, from 1
  */

@@ -1,8 +1,8 @@
 import { CliError, Exit, type ExitCode } from '../errors.ts'
 
 /**
- * Status of a check. `warning`: commands may still work; `problem`: commands that need the checked part fail; `skipped`: the
- * check doesn't apply, or needs something that is missing, such as a base URL.
+ * Status of a check of `doctor`. `warning`: commands may still work; `problem`: commands that need the checked part fail;
+ * `skipped`: the check doesn't apply or isn't possible.
  */
 export type CheckStatus = 'ok' | 'warning' | 'problem' | 'skipped'
 
@@ -10,7 +10,7 @@ export type CheckStatus = 'ok' | 'warning' | 'problem' | 'skipped'
 export interface CheckResult {
   readonly status: CheckStatus
   readonly message: string
-  /** Remedy for the user to apply; null if nothing needs to be done, or if no remedy is known. */
+  /** Remedy for the user to apply; null if none is needed or known. */
   readonly remedy: string | null
   /** Exit code of other commands that meet this problem; 0 unless the status is `problem`. */
   readonly exit: ExitCode
@@ -38,10 +38,10 @@ export function problemResult({ message, hint, exit }: CliError): CheckResult {
 }
 
 /**
- * Creates the error that `doctor` ends with: it names all problems, and has the exit code of the first. Undefined if there is
- * none.
+ * Creates the error that `doctor` ends with: it names the checks with a problem, and has the exit code of the first. Returns
+ * undefined without a problem.
  *
- * @param areRemediesShown whether the remedies were printed; otherwise the error has the first remedy as hint
+ * @param areRemediesShown whether the remedies were printed; otherwise the first one becomes the error's hint
  */
 export function createProblemsError(
   results: readonly NamedCheckResult[],

@@ -16,13 +16,13 @@ const ROOT_SERVERS: readonly DnsServerAddress[] = [
   { address: '199.7.83.42', port: 53 },
 ]
 const ROOT_QUESTION = { name: '.', type: 'SOA' } as const
-/** Query for the NS records of `com`, which exist in the public DNS: a resolver without them fails, or has a private root zone. */
+/** Query for the NS records of `com`: a resolver that doesn't find them fails, or has a private root zone. */
 const COM_QUESTION = { name: 'com', type: 'NS', recursionDesired: true } as const
 const OVER_HTTPS = 'use a resolver over HTTPS: mailclaim config set resolver https://dns.quad9.net/dns-query'
 
 /**
- * Checks that the configured or system resolvers respond, and find the NS records of `com`. A failing resolver is only a
- * warning, because requests to the service may still work; `examineNetwork` checks them.
+ * Checks that the configured resolvers, by default the system's, find the NS records of `com`. A failure is only a warning, because
+ * commands may still work.
  */
 export async function examineResolvers(io: Io): Promise<CheckResult> {
   const { resolvers: chosen } = getDnsConfig(io.settings)
@@ -48,7 +48,7 @@ export async function examineResolvers(io: Io): Promise<CheckResult> {
 
 /**
  * Checks that queries from this machine reach authoritative servers. A root server answers for the root zone with AA and without
- * RA; other flags show that something intercepts port 53. Skipped with a custom resolver or port, since DNS may then be private.
+ * RA; other flags show that something intercepts port 53. Skipped with a configured resolver or port, which may be of private DNS.
  */
 export async function examineDirectDns(io: Io): Promise<CheckResult> {
   const { resolvers, authoritativePort } = getDnsConfig(io.settings)

@@ -15,10 +15,10 @@ import { examineNetwork } from './network.ts'
 const KEYCHAIN_TIMEOUT_MS = 4000
 
 /**
- * Runs the checks of `doctor` in parallel, except that the check of the lock waits for the check of the directories. The checks
- * delete their test data: a secret in the keychain, and files in the config and state directories.
+ * Runs the checks of `doctor` in parallel, except that the check of the lock waits for the check of the directories, which creates
+ * them.
  *
- * @throws the reason of the abort signal if the user interrupts; an error that isn't a `CliError`, which is a bug
+ * @throws the reason of the interrupt signal; an error that isn't a `CliError`, which is a bug
  */
 export async function examineSetup(outer: Io): Promise<NamedCheckResult[]> {
   const { keychain, interrupts } = outer
@@ -55,10 +55,10 @@ export async function examineSetup(outer: Io): Promise<NamedCheckResult[]> {
 }
 
 /**
- * Converts a check's error into a result: a `warning` if the check is optional and the error isn't a usage error, otherwise a
- * `problem`.
+ * Converts a check's error into a result: a `warning` if the checked part is optional and the error isn't a usage error, otherwise
+ * a `problem`.
  *
- * @param isOptional whether MAILCLAIM_API_KEY is set, so that commands work without the checked part
+ * @param isOptional whether commands work without the checked part, because MAILCLAIM_API_KEY is set
  * @throws the error, if it is a bug or an interrupt
  */
 function toCheckResult(error: unknown, isOptional: boolean): CheckResult {

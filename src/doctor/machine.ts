@@ -13,7 +13,7 @@ import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
 import { type CheckResult, okResult, skippedResult, warningResult } from './check-result.ts'
 
-/** Checks that the configuration file is valid, and that the base URL is set, and the client id unless there is an API key. */
+/** Checks that the configuration file and the base URL are valid, and that the client id is set unless there is an API key. */
 export async function examineConfiguration(io: Io): Promise<CheckResult> {
   const { settings } = io
   if (settings.configProblem !== undefined) throw settings.configProblem
@@ -27,8 +27,8 @@ export async function examineConfiguration(io: Io): Promise<CheckResult> {
 }
 
 /**
- * Checks that the config and state directories can be written, and that only this user can access them (not on Windows). Creates
- * missing ones, as a sign-in does.
+ * Checks that files can be written to the config and state directories, and that only this user can access these (not on Windows).
+ * Creates a missing directory.
  */
 export async function examineDirectories(io: Io): Promise<CheckResult> {
   const { config, state } = io.directories
@@ -36,7 +36,7 @@ export async function examineDirectories(io: Io): Promise<CheckResult> {
   for (const directory of tops) {
     await ensurePrivateDirectory(directory, 'leave')
     const path = join(directory, '.doctor.tmp')
-    // Write with the operations that also write settings and claims: a temporary file, a flush and a rename.
+    // Write with the function that also writes settings and claims: its flush and rename can fail where a plain write succeeds.
     writeFileDurably(path, ' '.repeat(1024))
     removeFileDurably(path)
   }
@@ -53,12 +53,11 @@ export async function examineDirectories(io: Io): Promise<CheckResult> {
 }
 
 /**
- * Checks the credential store of the session, or of the next sign-in if there is none. In the keychain, saves, reads and deletes
- * a test secret; the file store is covered by `examineDirectories`.
+ * Checks the keychain with a test secret if the session, or without a session the next sign-in, is stored there. The check of other
+ * stores is left to `examineDirectories` (file) and `examineSession` (etcd).
  */
 export async function examineCredentialStore(io: Io): Promise<CheckResult> {
   const profile = io.settings.profile.value
-  // Skip etcd: `examineSession` reads the session from etcd.
   if (usesSharedStore(io.settings)) return skippedResult('the session is in etcd')
   const store = findSession(profileFiles(io, profile))?.store ?? getSetting('store', io.settings)
   if (store === 'file') return okResult('secrets are kept in a file, as configured')
@@ -80,8 +79,7 @@ export async function examineFileLocking(io: Io): Promise<CheckResult> {
       (error) => error instanceof CliError && error.code === 'session_busy',
     ),
   )
-  // Delete the test lock's file. Real lock files are never deleted: otherwise two processes could lock different files of the
-  // same name.
+  // Delete the test lock's file. Don't do this with a real lock: two processes could then lock different files of the same name.
   rmSync(path, { force: true })
   if (excludes) return okResult('only one command at a time can refresh the session')
   const message = `locks in ${state} don't work, as on some network file systems`
@@ -89,7 +87,7 @@ export async function examineFileLocking(io: Io): Promise<CheckResult> {
   throw new CliError('store_unavailable', message, { hint })
 }
 
-/** Checks that there is a credential for requests, without sending it to the service, which may still refuse it. */
+/** Checks that there is a credential for requests. Doesn't send it to the service, which may still refuse it. */
 export async function examineSession(io: Io): Promise<CheckResult> {
   const { state, inForce, problem } = await readCredentialStatus(io)
   if (problem !== undefined) throw problem

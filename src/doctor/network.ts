@@ -11,15 +11,14 @@ import { type CheckResult, okResult, problemResult, skippedResult, warningResult
 
 const RESPONSE_TIMEOUT_MS = 7000
 /**
- * Maximum difference in milliseconds between the clocks of this machine and the service that is still ok: the Date header has
- * whole seconds, and access tokens are valid for minutes.
+ * Maximum difference in milliseconds between this machine's clock and the service's for the status `ok`; small compared with the
+ * minutes for which access tokens are valid.
  */
 const MAX_SKEW_MS = 30_000
 
 /**
- * Sends one request without a credential to the base URL. Any response shows that the service can be reached, through the proxy
- * if there is one; its Date header shows whether the clocks of this machine and the service agree. Without a valid base URL,
- * both checks are skipped.
+ * Checks with one request, sent without a credential to the base URL, whether the service can be reached, and with the response's
+ * Date header whether this machine's clock agrees with the service's.
  */
 export async function examineNetwork(io: Io): Promise<{ network: CheckResult; clock: CheckResult }> {
   const { clock, environment } = io
@@ -43,7 +42,7 @@ export async function examineNetwork(io: Io): Promise<{ network: CheckResult; cl
     })
     const ms = clock.monotonic() - started.at
     const via = proxy === undefined ? '' : `, through the proxy ${maskUserInfo(proxy)}`
-    // Mention only a 5xx status: 401 and 404 are normal at the base URL of an API.
+    // Mention a 5xx status but no lower one: 401 and 404 are normal at the base URL of an API.
     const status = response.status >= 500 ? `, but with HTTP ${response.status}` : ''
     const responds = `${base.origin} responds in ${Math.round(ms)} ms${status}${via}`
     const unchecked = 'its certificate is not checked (NODE_TLS_REJECT_UNAUTHORIZED=0)'

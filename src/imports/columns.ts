@@ -3,7 +3,7 @@ import type { Column } from '../terminal/columns.ts'
 
 const COUNTS = ['total', 'created', 'updated', 'skipped', 'failed'] as const
 
-/** Columns of a single contact import, for `imports get` and `imports watch`. */
+/** Columns of a contact import, as `imports get` and `imports watch` print it. */
 export const IMPORT_COLUMNS: readonly Column[] = [
   { field: 'id', kind: 'id' },
   {
@@ -22,10 +22,10 @@ export const IMPORT_COLUMNS: readonly Column[] = [
   { field: 'completed_at', title: 'Completed at', kind: 'time', text: formatServiceTimestamp },
 ]
 
-/** Fields that the table of `imports list` keeps in a narrow terminal: their columns fit a terminal of 80 columns. */
+/** Fields that the table of `imports list` keeps in a narrow terminal; their columns fit into 80 characters. */
 const REQUIRED_FIELDS = ['id', 'status', 'counts.total', 'counts.failed', 'created_at']
 
-/** Columns of `imports list`. A narrow terminal leaves out columns that aren't in `REQUIRED_FIELDS`, the last one first. */
+/** Columns of `imports list`. In a narrow terminal, columns that aren't in `REQUIRED_FIELDS` may be left out. */
 export const IMPORT_LIST_COLUMNS: readonly Column[] = IMPORT_COLUMNS.map((column) =>
   REQUIRED_FIELDS.includes(column.field) ? column : { ...column, optional: true },
 )

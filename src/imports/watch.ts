@@ -9,17 +9,17 @@ import { clip } from '../terminal/sanitize.ts'
 import type { Deadline } from '../timeout.ts'
 import { IMPORT_COLUMNS } from './columns.ts'
 
-/** Milliseconds between polls: the first delay, and the maximum; shorter than for claims, because imports change faster. */
+/** First and maximum delay between polls, in milliseconds; shorter than for claims, because imports change faster. */
 const DELAYS = { first: 1000, max: 10_000 } as const
-/** Maximum characters of a status in a message, so that an odd response can't flood the terminal. */
+/** Maximum characters of an import's status in a message, so that an odd response can't flood the terminal. */
 const MAX_STATUS_LENGTH = 80
 
 /**
- * Polls an import until it is completed or failed, or until the deadline. With `--format jsonl` prints its events; otherwise
- * shows its progress on stderr (a bar on a terminal), then prints the import on stdout.
+ * Polls an import until it is completed or failed, or until the deadline. Prints its events in jsonl, otherwise the import at the
+ * end.
  *
- * @throws CliError `import_failed`, exit 9, or `import_in_flight`, exit 8, at the deadline, both after printing; the error of a
- *   request, as `followResource`
+ * @throws CliError `import_failed`, exit 9, and at the deadline `import_in_flight`, exit 8, both after printing; CliError as
+ *   `followResource`
  */
 export async function watchImport(
   id: string,
@@ -71,7 +71,7 @@ function failedError(id: string, text: string): CliError {
 
 const BAR_WIDTH = 30
 
-/** Returns a progress bar, followed by two spaces; an empty string if the counts are unknown or the total is 0. */
+/** Returns a progress bar and two spaces; an empty string if the total or the processed contacts are unknown, or the total is 0. */
 function formatBar(latest: ContactImport): string {
   const [all, done] = [countTotal(latest), countProcessed(latest)]
   if (!all || done === undefined) return ''
@@ -79,7 +79,7 @@ function formatBar(latest: ContactImport): string {
   return `${'█'.repeat(full)}${'░'.repeat(BAR_WIDTH - full)}  `
 }
 
-/** Returns status and progress, such as "in progress, 1200 of 5000 (24%)"; only the status if the counts are unknown. */
+/** Returns status and progress, such as "in progress, 1200 of 5000 (24%)"; just the status if a count is unknown. */
 function formatSummary(latest: ContactImport): string {
   const [all, done] = [countTotal(latest), countProcessed(latest)]
   if (done === undefined || all === undefined) return formatStatus(latest)
@@ -91,8 +91,8 @@ const formatStatus = ({ status }: ContactImport): string =>
   status ? clip(status, MAX_STATUS_LENGTH).replaceAll('_', ' ') : 'without a status'
 
 /**
- * Returns the sum of the counts of processed contacts; undefined if the service sent none. Only an estimate, because the API
- * doesn't say whether a contact can be in several counts.
+ * Returns the number of processed contacts; undefined if the service sent no counts. An estimate: the API doesn't say whether a
+ * contact can be in several of the counts that are added.
  */
 function countProcessed(latest: ContactImport): number | undefined {
   const { created, updated, skipped, failed } = latest.counts ?? {}
