@@ -104,11 +104,11 @@ test.each([
 test.each([
   ['expired', 1, 8],
   ['canceled', 1, 8],
-  ['gone', 1, 8],
+  ['deleted', 1, 8],
   ['superseded', 0, 9],
 ])('if the known claim is now %s, claim creates %i claims, and exits %i', async (end, creations, exit) => {
   let isOver = false
-  const answer = () => (end === 'gone' ? GONE() : claimOf({ status: end }))
+  const answer = () => (end === 'deleted' ? GONE() : claimOf({ status: end }))
   const over = createWorld({
     txt: () => [],
     respond: (request) =>
@@ -123,7 +123,7 @@ test.each([
   over.asked.length = 0
   // `claim --all` only continues known claims.
   const all = await over.run('claim', '--all', '--timeout', '1')
-  expect([all.code, over.asked], all.stderr).toEqual([end === 'gone' ? 5 : 9, ['GET /domains/d1/claim']])
+  expect([all.code, over.asked], all.stderr).toEqual([end === 'deleted' ? 5 : 9, ['GET /domains/d1/claim']])
   expect(all.stderr).not.toContain('claim_unknown')
   const ended = await over.run('claim', 'example.com', '--timeout', '1')
   expect(ended.code, ended.stderr).toBe(exit)
