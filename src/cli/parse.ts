@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander'
 import { type CommandDefinition, type CommandTree, collectSelectableFields } from '../commands/definition.ts'
-import { createGlobalOptions, formatArgumentHelp, getHelpOptions, ROOT_HELP } from '../commands/options.ts'
+import { createGlobalOptions, formatArgumentHelp, getOptionsInHelp, ROOT_HELP } from '../commands/options.ts'
 import { commandTree } from '../commands/tree.ts'
 import type { Context } from '../context.ts'
 import { Exit, type ExitCode, usageError } from '../errors.ts'
@@ -134,7 +134,7 @@ function buildRootCommand(
   function addDefinition(command: Command, definition: CommandDefinition): void {
     command.description(definition.description)
     command.usage([...(definition.arguments ?? []).map(({ syntax }) => syntax), '[options]'].join(' '))
-    const own = getHelpOptions(definition)
+    const own = getOptionsInHelp(definition)
     const globals = createGlobalOptions(definition).filter(({ flags }) =>
       own.every((option) => option.flags !== flags),
     )

@@ -74,7 +74,7 @@ function createFormatOption({ formats = [], usualFormat }: Partial<OutputDefinit
 }
 
 /** Returns the options in a command's help: its own, and `--format` if the command has additional formats. */
-export function getHelpOptions({ options = [], output }: CommandDefinition): OptionDefinition[] {
+export function getOptionsInHelp({ options = [], output }: CommandDefinition): OptionDefinition[] {
   return [...options, ...(output.formats === undefined ? [] : [createFormatOption(output)])]
 }
 
