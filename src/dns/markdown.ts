@@ -4,7 +4,7 @@ import type { CheckReport, ReportContext } from './report.ts'
 import { type AnswerView, type FindingView, renderValueDifference, toReportView } from './view.ts'
 import type { RichText } from './words.ts'
 
-/** Maximum columns of a comparison of the expected value with the one found; a wider comparison is left out. */
+/** Maximum width in columns at which a finding shows the expected value above the one found. */
 const MAX_COLUMNS = 300
 
 /**
@@ -67,8 +67,8 @@ function table(rows: readonly AnswerView[]): string[] {
 const values = (list: readonly string[]): string => list.map(code).join('<br>') || '–'
 
 /**
- * Renders a row of a table. A pipe ends a cell, even in a code span, unless it follows a backslash. If the text already has a
- * backslash before the pipe, renderers disagree, so both are written as `\u{7c}`, the notation for invisible characters.
+ * Renders a row of a table. A pipe ends a cell, even in a code span, unless it follows a backslash. If a backslash is already
+ * there, renderers disagree, so both are written as `\u{7c}`, the notation for invisible characters.
  */
 const cells = (...row: readonly string[]) =>
   `| ${row.map((cell) => cell.replaceAll('\\|', '\\u{7c}').replaceAll('|', '\\|')).join(' | ')} |`
@@ -84,8 +84,8 @@ function code(value: string): string {
   if (clean === '') return '(empty)'
   const longest = Math.max(0, ...[...clean.matchAll(/`+/g)].map(([run]) => run.length))
   const fence = '`'.repeat(longest + 1)
-  // CommonMark strips one space from both ends of a code span that starts and ends with a space. So pad text that starts with a
-  // space, which could get lost, and text that starts or ends with a backtick, which would become part of the fence.
+  // Pad with spaces, of which CommonMark strips one at each end: spaces at both ends of the text would get lost, and a backtick at
+  // an end would become part of the fence.
   const padding = /^`|`$|^ .*[^ ]/.test(clean) ? ' ' : ''
   return `${fence}${padding}${clean}${padding}${fence}`
 }

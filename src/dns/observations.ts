@@ -7,14 +7,13 @@ import type { TxtValue } from './wire/txt-answer.ts'
 /**
  * Outcomes of a TXT query to one server, with their labels in reports:
  *
- * - `match`: the expected value is at the name, or at the end of its CNAME chain; never if no value is expected
- * - `mismatch`: TXT records without the expected value; any TXT records if no value is expected
+ * - `match`, `mismatch`: TXT records with or without the expected value; if none is expected, `mismatch`
  * - `absent`, `nxdomain`: no TXT record, or no such name
- * - `alias`: a name server's CNAME that doesn't lead to the expected value; any CNAME if no value is expected
- * - `refused`, `servfail`: an error with this rcode. `refused` also: any other unusable response if the server has the zone's SOA
- * - `lame`: an unusable response, such as a referral, of a server without the zone's SOA record; from a resolver, any other error
- * - `timeout`, `unreachable`: no complete response, or (`timeout`) none about a CNAME's target; proves nothing about the record
- * - `not_checked`: no query was sent (for example, no route, or the limit of queries reached), or the resolver doesn't resolve
+ * - `alias`: a name server's CNAME that doesn't lead to the expected value
+ * - `refused`, `servfail`: an error with this rcode; `refused` also for another unusable response of a server with the zone's SOA
+ * - `lame`: another unusable response, such as a referral of a server that doesn't serve the zone
+ * - `timeout`, `unreachable`: no complete response, so nothing is known about the record
+ * - `not_checked`: no query was sent (for example, no route), or the resolver offers no recursion
  */
 export const OUTCOME_LABELS = {
   match: 'found',
@@ -54,10 +53,7 @@ export interface ServerObservation extends TxtObservation {
   readonly host: string
   /** IP address. Null without one: the host has no address (outcome `unreachable`), or its lookup failed (`timeout`). */
   readonly address: string | null
-  /**
-   * Whether the response is implausible for an authoritative server (an error, recursion without authority, or an answer for the
-   * registry's zone too), so that it might be an interceptor's; null without a response.
-   */
+  /** Whether the response is implausible for an authoritative server, and so might be an interceptor's; null without a response. */
   readonly isImplausible: boolean | null
   /**
    * Whether the server acts as a recursive resolver: it offers recursion (RA) without authority (AA), or answers for the
@@ -66,7 +62,10 @@ export interface ServerObservation extends TxtObservation {
   readonly isResolver: boolean
   /** SOA record of the zone from this server; null unless returned with the AA bit. */
   readonly soa: SoaData | null
-  /** Hosts of the zone's NS set from this server; empty without the AA bit, or from an interceptor, which answers for the registry too. */
+  /**
+   * Host names of the zone's NS set from this server; empty without the AA bit, and if the server answers for the registry's zone
+   * too.
+   */
   readonly nsSet: readonly string[]
 }
 
@@ -77,8 +76,8 @@ export interface ResolverObservation extends TxtObservation {
   /** Text of the extended DNS error (RFC 8914); null without one. */
   readonly explanation: string | null
   /**
-   * Records of the zone from the resolver, perhaps outdated in its cache; null if not queried. `texts`: hosts of the NS set
-   * or, if validation fails, the DS and DNSKEY records with the signatures over DNSKEY. `ttl`: their longest TTL, in seconds.
+   * Records of the zone in the resolver's cache, perhaps outdated; null if not queried. `texts`: host names of the NS set or, if
+   * validation fails, the DS and DNSKEY records with their signatures. `ttl`: their longest TTL, in seconds.
    */
   readonly cached: { readonly texts: readonly string[]; readonly ttl: number } | null
 }
@@ -86,8 +85,8 @@ export interface ResolverObservation extends TxtObservation {
 /** TXT records that one authoritative server has at names other than the checked name. */
 export interface TxtAtOtherNames {
   /**
-   * Names that have TXT records, among those where the expected record often ends up by mistake. Names of the kinds `doubled` and
-   * `wrong` are left out if their TXT set is that of a wildcard.
+   * Names that have TXT records, among those where the expected record often ends up by mistake. Left out: names of the kinds
+   * `doubled` and `wrong` whose TXT set is that of a wildcard.
    */
   readonly candidates: readonly NameWithTxt[]
   /**
@@ -113,20 +112,20 @@ export interface NameWithTxt {
 export interface CnameChain {
   /** Targets in the order of the chain; at least one. */
   readonly targets: readonly string[]
-  /** Whether it is known to which TXT records, or to none, the chain leads. False, for example, if a target's servers time out. */
+  /** Whether it is known which TXT records, if any, the chain leads to. False, for example, if a target's servers time out. */
   readonly isKnown: boolean
   /** Whether the checked name has TXT records beside the CNAME, which RFC 1034 section 3.6.2 forbids. Default: false. */
   readonly hasTxtBeside?: true
 }
 
 /**
- * State of a zone's DNSSEC records. Signatures aren't verified, except for the expiration of those over the SOA record.
+ * State of a zone's DNSSEC records. Signatures aren't verified; the expiration is that of the signatures over the SOA record.
  *
- * - `unsigned`: no supported DS record, that is, with an algorithm and a digest that validators support
- * - `ok`: a supported DS record matches a key, and a signature of the SOA record hasn't expired
- * - `no_key`: a supported DS record, but no key
- * - `wrong_ds`: supported DS records and keys, but none that match
- * - `expired`: a supported DS record matches a key, but all signatures of the SOA record have expired
+ * - `unsigned`: no DS record with an algorithm and a digest that validators support; other DS records don't count below
+ * - `ok`: a DS record matches a key, and a signature hasn't expired
+ * - `no_key`: a DS record, but no key
+ * - `wrong_ds`: DS records and keys, but none that match
+ * - `expired`: a DS record matches a key, but all signatures have expired
  */
 export interface DnssecObservation {
   readonly state: 'unsigned' | 'ok' | 'no_key' | 'wrong_ds' | 'expired'
@@ -162,9 +161,8 @@ export interface FoundZone extends Delegation {
   /** Delegations from the zone where the search began down to this zone. */
   readonly path: readonly Delegation[]
   /**
-   * Servers of registries below the root that responded in the search. Such servers work, so an implausible response is an
-   * interceptor's. `isImplausible` is null after a response with answer records, which comes from a server that has the domain's
-   * zone too, or from an interceptor.
+   * Servers of registries below the root that responded in the search. `isImplausible`: whether the response might be an
+   * interceptor's; null if it has answer records, from which alone this can't be told.
    */
   readonly registry: { readonly address: string; readonly isImplausible: boolean | null }[]
 }
@@ -208,7 +206,7 @@ export interface DnsObservations {
   readonly alias: CnameChain | null
   /**
    * Whether the zone is, or might be, this network's own instead of the public one. False unless `authoritative_port` is 53: with
-   * another port, the user means a private DNS.
+   * another port, the user means private DNS.
    */
   readonly mayBeLocal: boolean
   /**
@@ -220,28 +218,26 @@ export interface DnsObservations {
   readonly otherNames: TxtAtOtherNames | null
   /** State of the zone's DNSSEC records; null if unknown. */
   readonly dnssec: DnssecObservation | null
+  /** Whether the wait reported for the finding `cached` has passed, so that caching doesn't explain a missing record anymore. */
   readonly isOverdue: boolean
   /** Whether the check reached its limit of queries, so that some queries weren't sent. */
   readonly limitReached: boolean
 }
 
 /**
- * Tells the name servers from an interceptor on this network, which answers in their place (such as a firewall that redirects
- * port 53). IPv4 and IPv6 are judged separately. A family is intercepted if all name servers that respond are recursive
- * resolvers, or if no response of the registries' servers is plausible; without responses of registries, if no name server's
- * response is.
+ * Tells the name servers from an interceptor that answers in their place, such as a firewall that redirects port 53. An address
+ * family (IPv4 or IPv6) is intercepted if all its name servers that respond are recursive resolvers, or if no response of the
+ * registries' servers (without any, of the name servers) is plausible.
  *
- * @returns `genuine`: the servers that aren't intercepted, without silent hosts from an interceptor's NS set; `interception`:
- *   `inside` if this network has, or might have, a zone of the same name; `answered` if all responses come from an interceptor
- *   without such a zone; null otherwise
+ * @returns `genuine`: the servers that aren't intercepted. `interception`: `inside` if this network has, or might have, a zone of
+ *   the same name; `answered` if all responses are an interceptor's, without such a zone; otherwise null
  */
 export function detectInterception(seen: Pick<DnsObservations, 'servers' | 'location' | 'mayBeLocal'>) {
   const { servers, location, mayBeLocal } = seen
   const heard = servers.filter(({ isImplausible }) => isImplausible !== null)
   const registry = location.kind === 'found' ? location.registry : []
-  // Answer records from a registry's server (`isImplausible` null) are plausible only if a name server of the domain has the same
-  // address, and thus serves both zones. An interceptor gives these records at any address. A server known only by its address
-  // (`singleServerZone`) might be the registry's server itself, so it doesn't count.
+  // Answer records from a registry's server (`isImplausible` null) count as plausible only if a name server of the domain, known by
+  // its host name, has the same address: such a server serves both zones. An interceptor answers at any address.
   const isSound = ({ isImplausible: bad, address }: Pick<ServerObservation, 'isImplausible' | 'address'>) =>
     bad === null ? heard.some((one) => one.address === address && one.host !== address) : !bad
   const isGenuine = (server: ServerObservation) => {
@@ -262,14 +258,13 @@ export function detectInterception(seen: Pick<DnsObservations, 'servers' | 'loca
 }
 
 /**
- * Whether the zone is, or might be, this network's own: all name servers have private addresses, a resolver serves the zone (or
- * one above) itself, or the servers that answer lack the record, and no registry's server responded to confirm that they are
- * the public ones.
+ * Whether the zone is, or might be, this network's own: all name servers have private addresses, a resolver serves the zone (or one
+ * above) itself, or servers answer without the record and no registry's server responded to confirm them.
  */
 export function mayBeLocalZone({ zone, path, registry }: FoundZone, servers: readonly ServerObservation[]) {
   if (servers.length > 0 && servers.every(({ address }) => isPrivateAddress(address))) return true
-  // Only private addresses count below a private top-level domain, which no registry serves, and if the search started at the
-  // root or at an authoritative server that the user chose as resolver.
+  // Only private addresses count below a private top-level domain, which has no registry, and after a search from the root, as with
+  // an authoritative server given as resolver.
   if (path[0]?.zone === '.' || findPublicSuffix(zone) === undefined) return false
   const { withRecord, withoutRecord } = groupByOutcome(servers)
   const isUnproven = registry.length + withRecord.length === 0 && withoutRecord.length > 0
@@ -286,7 +281,7 @@ export function groupByOutcome(servers: readonly ServerObservation[]) {
     withoutRecord: of('mismatch', 'absent', 'nxdomain', 'alias'),
     /** Servers that don't serve the zone: an unusable response to the TXT query, and no SOA record of the zone. */
     lame: failed.filter(({ soa }) => soa === null),
-    /** Servers without a complete response (also about a CNAME's target), and servers that fail for TXT queries only. */
+    /** Servers without a complete response (also about a CNAME's target), and servers of the zone that fail for the TXT query. */
     silent: [...of('timeout', 'unreachable'), ...failed.filter(({ soa }) => soa !== null)],
   }
 }

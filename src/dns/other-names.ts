@@ -9,9 +9,8 @@ import { haveSameValues, readTxtAnswer } from './wire/txt-answer.ts'
 const SERVER_MS = 2500
 
 /**
- * Lists names where records end up by mistake, in the order in which findings prefer them. Many DNS providers append the zone to
- * the typed host: a full name then doubles, a first label repeats, and an unsupported "@" becomes a label. Users choose `www`, a
- * parent, or a label such as `_dmarc`.
+ * Lists names where records often end up by mistake, in the order in which findings prefer them. Many mistakes come from DNS
+ * providers that append the zone to the typed host: a full name is then doubled, a first label repeated.
  */
 function listCandidateNames(
   zone: string,
@@ -46,8 +45,8 @@ function listCandidateNames(
 
 /**
  * Looks for TXT records at other names, and for a wildcard that covers the name, at one authoritative server. A wildcard doesn't
- * reach below a name that exists (RFC 4592 section 3.3.1). So if a random label below the name gets the wildcard's answer, the
- * name doesn't exist, and the wildcard covers it as well.
+ * reach below an existing name (RFC 4592 section 3.3.1). So if a random label below the name gets the wildcard's answer, the name
+ * doesn't exist, and the wildcard covers it.
  */
 export async function findTxtAtOtherNames(server: DnsServerAddress, zone: string, check: DnsCheck) {
   const { name } = check
@@ -74,8 +73,8 @@ export async function findTxtAtOtherNames(server: DnsServerAddress, zone: string
     below !== undefined &&
     below.aliases[0] === beside?.aliases[0] &&
     haveSameValues(below.values, values)
-  // A wildcard gives its values at all nonexistent names that it covers, so a `doubled` or `wrong` name with exactly these values
-  // counts as nonexistent.
+  // A wildcard gives its values at nonexistent names, so a `doubled` or `wrong` name with exactly these values counts as
+  // nonexistent.
   const isFromWildcard = (one: (typeof found)[number]) =>
     one.kind !== 'used' &&
     [beside, below, above].some((wild) => wild !== undefined && haveSameValues(one.values, wild.values))

@@ -22,14 +22,14 @@ export interface CheckReportJson {
   resolvers: ResolverAnswerJson[]
   /**
    * Findings sorted by the verdict that they cause, `fix` first: if a value is expected, the first one explains the report's
-   * verdict. With the same verdict, causes come before their consequences.
+   * verdict.
    */
   findings: Finding[]
 }
 
 /** Result of a check: the JSON report, and more for the formats that users read. */
 export interface CheckReport extends CheckReportJson {
-  /** Delegations that led to the zone, from the top down. Left out of the JSON. */
+  /** Delegations found in the search for the zone, from the top down. Left out of the JSON. */
   path: readonly Delegation[]
   /** Sentence for users that the claim no longer needs its record, because it is accepted or completed. Left out of the JSON. */
   remark?: string
@@ -49,8 +49,8 @@ export interface Finding {
  */
 export interface ResolverAnswerJson {
   /**
-   * IP address (of a resolver, with its port unless it is 53), or URL of a resolver over HTTPS; null if a name server's host has
-   * no address.
+   * IP address, with the port if a resolver's isn't 53, or URL of a resolver over HTTPS; null if a name server's host has no
+   * address.
    */
   address: string | null
   outcome: TxtOutcome

@@ -36,7 +36,7 @@ import {
 type ZoneState = DnsObservations &
   ReturnType<typeof groupByOutcome> & {
     readonly zone: string
-    /** Hosts of the delegation in the parent zone; empty if unknown. */
+    /** Host names of the name servers in the delegation at the parent zone; empty if unknown. */
     readonly parent: readonly string[]
     /** Zone whose NS records delegate this zone; null if the delegation is changed at the registrar. */
     readonly holder: string | null
@@ -88,9 +88,8 @@ const secondsToWait = (...known: readonly (number | null)[]): number =>
   Math.min(MAX_WAIT_SECONDS, Math.max(MIN_WAIT_SECONDS, ...known.map((one) => one ?? USUAL_WAIT_SECONDS)))
 
 /**
- * Returns `retry_after_seconds` of the report: the longest wait that a finding names. If no finding names one, but the verdict is
- * `fix`: the seconds for which caches may keep the present state after the fix. Null if neither is known, or if the check expects
- * no TXT value.
+ * Returns `retry_after_seconds` of the report: the longest wait that a finding names or, with the verdict `fix`, the seconds for
+ * which caches may keep the present state after the fix. Null if unknown, and if no TXT value is expected.
  */
 function retryAfterSeconds(
   { servers, location, expected }: DnsObservations,
@@ -110,8 +109,8 @@ function retryAfterSeconds(
 const NO_REPLY: readonly FindingCode[] = ['nameserver_unreachable', 'resolver_unreachable', 'dns_intercepted']
 
 /**
- * Whether only resolvers can show the record, because the name servers weren't found, are intercepted, or don't answer TXT
- * queries. False if a name server returned a CNAME, which is usable even if the end of its chain is unknown.
+ * Whether only resolvers can show the record: the name servers weren't found, are intercepted, or don't answer TXT queries. False
+ * if a name server returned a CNAME, which is usable even if the end of its chain is unknown.
  */
 export function needsResolvers(observations: DnsObservations): boolean {
   const [first] = diagnoseServers(observations)
@@ -119,11 +118,10 @@ export function needsResolvers(observations: DnsObservations): boolean {
 }
 
 /**
- * Derives findings from the resolvers' responses. The expected value at a resolver counts as proof that DNS has it; its absence
- * there proves nothing, because a cache might hold an old negative answer.
+ * Derives findings from the resolvers' responses. The expected value at a resolver proves that DNS has it; its absence there proves
+ * nothing, because a cache might hold an old negative answer.
  *
- * @param unseen finding that says why the name servers don't show the record; part of the result unless a resolver has the
- *   expected value
+ * @param unseen finding that says why the name servers don't show the record; left out if a resolver has the expected value
  */
 function diagnoseResolvers(observations: DnsObservations, unseen: Finding): Finding[] {
   const { name, expected, location } = observations
@@ -170,8 +168,8 @@ function diagnoseServers(observations: DnsObservations): Finding[] {
 }
 
 /**
- * Finds why name servers lack the expected value, all or some of them. Only the most likely mistake is returned; a record at a
- * wrong name with a wrong value gives two findings. Without an expected value, finds likely mistakes.
+ * Finds the most likely reason why name servers, all or some of them, lack the expected value; a wrong value at a wrong name gives
+ * two findings. Without an expected value, finds likely mistakes.
  */
 function findCauses(state: ZoneState): Finding[] {
   const { withRecord, withoutRecord } = state
@@ -197,9 +195,8 @@ const valuesOf = (seen: readonly TxtObservation[]) => deduplicateValues(seen.fla
 type WithZone = DnsObservations & { readonly zone: string | null }
 
 /**
- * Returns the facts that a user needs to add the record: zone, DNS provider, host within the zone, value, the result of
- * `detectDomainUse`, and as `in_charge` the zone's name servers, because users often add the record at a provider that doesn't host
- * the zone.
+ * Returns the facts that a user needs to add the record. `in_charge`: the zone's name servers, because users often add the record
+ * at a provider that doesn't host the zone.
  */
 function recordFacts({ name, zone, expected, servers }: WithZone) {
   const hosts = servers.map(({ host }) => host)
@@ -209,9 +206,8 @@ function recordFacts({ name, zone, expected, servers }: WithZone) {
 }
 
 /**
- * Finds an unregistered domain: its name is in the zone of a public registry or in the root zone, without a delegation. Undefined
- * for the name of that zone itself, which can have TXT records, and in any other zone, such as a private top-level domain, whose
- * owner can add records.
+ * Finds an unregistered domain: its name is in the zone of a public registry, or in the root zone, without a delegation. Undefined
+ * for the name of that zone itself, and in other zones, whose owners can add records.
  */
 function findUnregistered({ name, zone }: ZoneState): Finding[] | undefined {
   if (name === zone || (zone !== '.' && findPublicSuffix(zone) !== zone)) return undefined
@@ -219,8 +215,8 @@ function findUnregistered({ name, zone }: ZoneState): Finding[] | undefined {
 }
 
 /**
- * Finds a CNAME at the name, which can't have other records then (RFC 1034 section 3.6.2). Returns undefined without a
- * CNAME, if the end of its chain is unknown, or if it comes from a wildcard.
+ * Finds a CNAME at the name, which can't have other records then (RFC 1034 section 3.6.2). Undefined without a CNAME, if the end of
+ * its chain is unknown, or if it comes from a wildcard.
  */
 function findCname(state: ZoneState): Finding[] | undefined {
   const { alias, otherNames } = state
@@ -276,8 +272,8 @@ function createValueFinding(state: WithZone, { fault, seen: values }: FaultWithV
 }
 
 /**
- * Finds likely mistakes without an expected value: faulty values, a verification value at a wrong name, a value entered as a
- * CNAME target. All findings are warnings.
+ * Finds likely mistakes without an expected value, as warnings: faulty values, a verification value at a wrong name, a value
+ * entered as a CNAME target.
  */
 function findSuspicions(state: ZoneState): Finding[] {
   const values = decodeTxtValues(valuesOf(state.servers))
@@ -303,8 +299,8 @@ function findSuspicions(state: ZoneState): Finding[] {
 const prefixOf = (value: string): string => value.slice(0, value.indexOf('=') + 1)
 
 /**
- * Explains why only some name servers have the record. The others serve another zone of the same name, or have a damaged copy
- * (same SOA serial, faulty value); otherwise, the zone transfer to them might take time.
+ * Explains why only some name servers have the record: the others serve another zone of the same name, have a damaged copy (same
+ * SOA serial, faulty value), or else might still wait for the zone transfer.
  */
 function findDisagreement(state: ZoneState): Finding {
   const { name, zone, parent, holder, withRecord, withoutRecord } = state
@@ -432,10 +428,8 @@ function findStaleResolvers(state: ZoneState): Finding[] {
 }
 
 /**
- * Returns the seconds until a resolver's outdated data expires: a negative answer, an old value, or a CNAME, NS set or keys that
- * the name servers don't have. Null if caching doesn't explain that the resolver lacks the record: nothing outdated is cached (a
- * negative answer without SOA isn't, RFC 2308 section 5), the resolver has authority (AA), or the wait reported for `cached` has
- * passed (`isOverdue`).
+ * Returns the seconds until outdated data in a resolver's cache expires, such as a negative answer, an old NS set or old keys. Null
+ * if caching doesn't explain that the resolver lacks the record, or doesn't anymore (`isOverdue`).
  */
 function staleSeconds(
   resolver: ResolverObservation,

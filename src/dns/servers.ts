@@ -17,9 +17,8 @@ const SERVER_MS = 4000
 const MAX_ADDRESSES = 24
 
 /**
- * Queries each address of the name servers once for the TXT set, up to `MAX_ADDRESSES`. Hosts come from the delegation, and from
- * the NS sets that the servers return. CNAMEs are followed at the authoritative servers of their targets, because a resolver
- * could cache that a target doesn't exist yet.
+ * Queries the name servers of the delegation and of the NS sets that they return, each address once. CNAMEs are followed at
+ * authoritative servers, because a resolver could cache that a target doesn't exist yet.
  */
 export async function observeNameServers(location: FoundZone, check: DnsCheck) {
   const { expected } = check
@@ -103,9 +102,9 @@ const NOT_ASKED: ServerReply = {
 }
 
 /**
- * Queries one server for the TXT set of the name and, if it responds, for the SOA record and NS set of the zone. A server that
- * lacks the value, and whose NS set has no host of the delegation, might be an interceptor with its own zone of that name. So it
- * is also queried for the registry's zone, which a server that is only authoritative doesn't answer.
+ * Queries one server for the TXT set of the name and, if it responds, for the SOA record and NS set of the zone. A server without
+ * the value and without a host of the delegation in its NS set might be an interceptor with its own zone of that name, so it is
+ * also queried for the registry's zone.
  */
 async function askServer(server: DnsServerAddress, { zone, hosts }: FoundZone, check: DnsCheck) {
   const { name, expected, cache, effects } = check
@@ -140,8 +139,8 @@ async function askServer(server: DnsServerAddress, { zone, hosts }: FoundZone, c
 
 /**
  * Whether a server answers a recursive query for the SOA record of the registry above `zone` as a resolver does (with RA, or
- * without AA): authoritative servers refuse or refer (RFC 1034 section 4.3.2). Always false on a port other than 53, because
- * networks intercept only port 53.
+ * without AA): authoritative servers refuse or refer (RFC 1034 section 4.3.2). False without a query on a port other than 53, which
+ * networks hardly intercept.
  */
 async function answersForRegistry(server: DnsServerAddress, zone: string, check: DnsCheck): Promise<boolean> {
   if (server.port !== DNS_PORT) return false
@@ -179,8 +178,8 @@ function outcomeOf(rcode: string, values: readonly TxtValue[], expected: string 
 type CnameEnd = CnameChain & Pick<TxtAnswer, 'values' | 'ttl'>
 
 /**
- * Finds the end of a CNAME chain: in the server's own response if all targets are in its zone and it has TXT records or a
- * negative answer, otherwise at the name servers of the targets.
+ * Finds the end of a CNAME chain: in the server's own response if all targets are in its zone and it has TXT records or a negative
+ * answer, otherwise at the name servers of the targets.
  */
 async function findCnameEnd(zone: string, txt: TxtAnswer, answer: TxtObservation, check: DnsCheck) {
   const { aliases, values, ttl } = txt
@@ -193,8 +192,7 @@ async function findCnameEnd(zone: string, txt: TxtAnswer, answer: TxtObservation
 }
 
 /**
- * Follows a CNAME chain from its last target, at the authoritative servers of each target, until its end, a loop, the maximum
- * length, or a target whose servers give no usable response.
+ * Follows a CNAME chain from its last known target to its end, at the authoritative servers of each target.
  *
  * @param visited the checked name and the targets so far
  */

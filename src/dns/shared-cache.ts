@@ -3,8 +3,8 @@ import type { Clock, DnsServerAddress } from '../context.ts'
 /** Milliseconds for which a result is cached, and for which a silent server isn't queried. */
 const CACHED_MS = 5 * 60 * 1000
 /**
- * Maximum number of cached results; a new one replaces the oldest. Without this limit, a run over thousands of domains, each in
- * its own zone, would use more and more memory.
+ * Maximum number of cached results; a new one replaces the oldest. Without this limit, a run over thousands of zones would use more
+ * and more memory.
  */
 const MAX_CACHED = 1000
 /** Number of unanswered queries in a row after which a server isn't queried for five minutes. */
@@ -19,11 +19,10 @@ export function createCheckCache(clock: Pick<Clock, 'monotonic'>) {
   const keyOf = ({ address, port }: DnsServerAddress) => `${address} ${port}`
   return {
     /**
-     * Returns the cached result for `key`, finished or still running, if its `load` began at most five minutes ago; otherwise
+     * Returns the cached result for `key`, finished or still running, if its `load` began less than five minutes ago; otherwise
      * calls `load`.
      *
-     * @param isCacheable whether to keep a finished result: false for a failure, which might be over at the next attempt. If
-     *   `load` rejects, nothing is kept
+     * @param isCacheable whether to keep a finished result: false for a failure, which might be over at the next attempt
      */
     memoize<T>(key: string, load: () => Promise<T>, isCacheable: (result: T) => boolean): Promise<T> {
       const known = results.get(key)

@@ -25,16 +25,17 @@ export interface FaultWithValues {
   readonly seen: readonly string[]
 }
 
-/** White space, control characters, and characters without a glyph, such as zero-width characters and bidi marks. */
+/** Matches white space, control characters, and characters without a glyph, such as zero-width characters and bidi marks. */
 const INVISIBLE = /[\p{White_Space}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu
 /**
- * Straight and typographic quotation marks, accents that look like them, and backslashes, with which some providers escape them.
+ * Matches straight and typographic quotation marks, accents that look like them, and backslashes, with which some DNS providers
+ * escape them.
  */
 const QUOTES = /["'`´“”„‟‘’‚‛«»‹›＂＇\\]/g
-/** Form of a value in DNS that is probably some service's verification value: a prefix and a token of at least 8 characters. */
+/** Matches what is probably some service's verification value: a prefix and a token of at least 8 characters. */
 const TOKEN_LIKE = /^[\w.-]+=[\w+/~.-]{8,}=*$/
 /**
- * Form of an expected value, `prefix=token`, but no policy such as SPF's (`v=`). The characters of the token are those of base64
+ * Matches a value that can be expected, `prefix=token`, but no policy such as SPF's (`v=`). The token has the characters of base64
  * and UUIDs, none of which has a meaning in a shell.
  */
 const PREFIX_AND_TOKEN = /^(?!v=)[a-z0-9][\w.-]*=[\w+/-]+={0,2}$/i
@@ -54,8 +55,7 @@ const stripInvisible = (text: string): string => text.replace(INVISIBLE, '')
 const stripQuotes = (text: string): string => stripInvisible(text).replace(QUOTES, '')
 
 /**
- * Returns the most specific fault of the values at a name, with the first value that has it. Undefined if no value has a fault:
- * each is the expected one or unrelated.
+ * Returns the most specific fault of the values at a name, with the first value that has it; undefined if no value has a fault.
  *
  * @param mayBeCut whether a user typed the expected value, which might have been truncated when copied
  */
@@ -76,9 +76,8 @@ export function findMainValueFault(
 }
 
 /**
- * Returns the fault of one value. Small changes are tested before large ones, and the first that explains the value is returned.
- * Undefined for the expected value itself and for an unrelated value (SPF, another service's proof), and if the expected value is
- * empty apart from quotation marks, backslashes, white space and invisible characters.
+ * Returns the fault that explains how a value differs from the expected one; small changes are tested before large ones. Undefined
+ * for the expected value itself, and for an unrelated value such as SPF or another service's proof.
  *
  * @param mayBeCut as in `findMainValueFault`
  */
@@ -106,8 +105,8 @@ export function findValueFault(expected: string, value: TxtValue, mayBeCut = fal
 }
 
 /**
- * Formats a value for users. Quotes several character-strings one by one if one of them is the expected value, apart from
- * quotation marks, backslashes, white space and invisible characters: joined text would hide where the expected value begins.
+ * Formats a value for users. If one of several character-strings is the expected value, apart from quotation marks and invisible
+ * characters, quotes each one: joined text would hide where the expected value begins.
  */
 function formatValue(expected: string, { bytes, strings }: TxtValue): string {
   const texts = strings.map(decodeTxtBytes)
@@ -152,7 +151,7 @@ function isCut(whole: string, text: string, least: number): boolean {
 
 /**
  * Whether `seen` is a mistyped copy of `wanted`: apart from case and Unicode variants, they differ in one place, of at most three
- * characters and a sixth of the token. Two random tokens differ in more.
+ * characters and a sixth of the token. Random tokens hardly ever differ in so little.
  */
 function isMistyped(wanted: string, seen: string, token: string): boolean {
   if (Math.abs(wanted.length - seen.length) > 8) return false
@@ -173,8 +172,8 @@ function commonEnds(a: readonly string[], b: readonly string[]): { start: number
 }
 
 /**
- * Finds two or more TXT values that make the expected one when joined in the returned order; undefined if none are found. Always
- * takes the longest value that continues the text, without backtracking.
+ * Finds two or more TXT values that make the expected one when joined in the returned order; undefined if none are found. Takes the
+ * longest value that continues the text, without backtracking.
  */
 function findSplitRecords(expected: string, seen: readonly string[]): string[] | undefined {
   const left = seen.filter((part) => part !== '').toSorted((a, b) => b.length - a.length)
@@ -188,8 +187,8 @@ function findSplitRecords(expected: string, seen: readonly string[]): string[] |
 }
 
 /**
- * Whether a value looks like some service's verification value: a prefix and a token of at least 8 characters, apart from quotation
- * marks, backslashes, white space (but for spaces inside) and invisible characters.
+ * Whether a value looks like some service's verification value: a prefix and a token of at least 8 characters. Quotation marks,
+ * backslashes, invisible characters, and white space other than spaces inside are ignored.
  */
 export function looksLikeVerification(value: string): boolean {
   const words = value.replace(QUOTES, '').replace(INVISIBLE, (character) => (character === ' ' ? ' ' : ''))
@@ -197,8 +196,8 @@ export function looksLikeVerification(value: string): boolean {
 }
 
 /**
- * Returns the fault of a verification value that is evident without an expected value. Undefined without such a fault, and for a
- * value that doesn't look like a verification value.
+ * Returns the fault of a verification value that is evident without an expected value; undefined without such a fault, and if the
+ * value doesn't look like a verification value.
  */
 export function findFormatFault(value: string): 'quoted' | 'whitespace' | undefined {
   if (!looksLikeVerification(value)) return undefined

@@ -28,7 +28,7 @@ export type FindingView = ReportView['findings'][number]
 /** One server's answer of a `ReportView`, with a label and a tone. */
 export type AnswerView = ReturnType<typeof viewAnswer>
 
-/** Prepares a report for users: texts and tones for terminals, Markdown and HTML. */
+/** Prepares a report for users: adds texts and tones for terminals, Markdown and HTML. */
 export function toReportView(report: CheckReport) {
   const { name, expected, nameservers, resolvers, findings } = report
   const isListing =
@@ -49,10 +49,7 @@ export function toReportView(report: CheckReport) {
      * which data exists.
      */
     isListing,
-    /**
-     * Result in a few words: the text of the verdict, or another one if TXT values are listed, if the claim no longer needs its
-     * record, or if the domain isn't in DNS and no value was expected.
-     */
+    /** Result in a few words: the text of the verdict or, in special cases such as a listing, another one. */
     result: report.remark !== undefined ? 'ready: the claim no longer needs its record' : result,
     tone,
     /** DNS provider of the zone, by the names of its servers; null if unknown. */

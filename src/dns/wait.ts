@@ -4,7 +4,7 @@ import type { CheckReport } from './report.ts'
 import { type DnsEffects, queryDns } from './wire/ask.ts'
 import { decodeTxtValues, readTxtAnswer } from './wire/txt-answer.ts'
 
-/** Milliseconds between two checks without a change in DNS: doubled from `first` up to `max`, without random variation. */
+/** Milliseconds between two checks if DNS doesn't change: doubled from `first` up to `max`, without random variation. */
 const DELAYS = { first: 5000, max: 30_000, jitter: 0 } as const
 /** Milliseconds between two polls of one name server, while waiting for the next check. */
 const POLL_INTERVAL_MS = 3000
@@ -14,18 +14,17 @@ type WaitRequest = DnsCheckRequest & { readonly deadline: Deadline }
 /** One check while waiting for a record. */
 export interface WaitStep {
   readonly report: CheckReport
-  /** Milliseconds until the next check; null after the last one. */
+  /** Maximum milliseconds until the next check, which a change in DNS brings forward; null after the last check. */
   readonly nextInMs: number | null
 }
 
 /**
- * Checks repeatedly until the record is ready or the deadline has passed. Yields each report, and returns the last one. Between
- * two checks, polls the first name server that has neither the record nor a CNAME; if its TXT values change, the next check
- * follows at once.
+ * Checks repeatedly until the record is ready or the deadline has passed. Yields each report, and returns the last one. Between two
+ * checks, polls the first name server that has neither the record nor a CNAME, and checks at once if its TXT values change.
  *
- * @param request `deadline` limits the wait, including the first check
- * @param runWhenSlotIsFree runs a check once few enough checks of other domains are running; by default at once
- * @throws what `checkDns` throws, and what `runWhenSlotIsFree` throws
+ * @param request `deadline` limits the wait
+ * @param runWhenSlotIsFree runs a check, maybe after checks of other domains; by default at once
+ * @throws as `checkDns`; what `runWhenSlotIsFree` throws
  */
 export async function* waitForRecord(
   request: WaitRequest,

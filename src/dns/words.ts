@@ -20,17 +20,17 @@ type Table = Readonly<Record<string, Templates>>
 
 /** Part of a fix: the zone of the record, if known. */
 const ZONE = '[ in the zone {zone:name}]'
-/** Fix for a TXT record with a wrong value. */
+/** Fix for a TXT record with a damaged value. */
 const CORRECT = `correct the value of that record[ on {copies}], at the host {host}${ZONE}: {expected}`
 /** Part of the fix for a record at a wrong name: the expected value, if the record has a faulty copy of it. */
 const VALUE = '[, and as its value {value}]'
 /**
- * Part of messages which say that no name server gave a usable answer: the TXT values at the resolvers that answered, and how long
- * caches keep these values.
+ * Part of messages that no name server gave a usable answer: the TXT values at resolvers that answered, and how long caches keep
+ * them.
  */
 const AT_RESOLVERS = '[; TXT values at {resolvers}: {values:quoted}][, kept for {seconds:duration}]'
 
-/** Mistakes in DNS that a user has to fix (verdict `fix`). */
+/** Texts of findings about mistakes in DNS, which a user has to fix (verdict `fix`). */
 const MISTAKES = {
   domain_not_found: {
     message: "the domain {domain:name} isn't in DNS: its registry has no name servers for it",
@@ -109,7 +109,7 @@ const MISTAKES = {
   },
 } as const satisfies Table
 
-/** Findings that leave the state of the record unknown (verdict `unknown`). */
+/** Texts of findings that leave the state of the record unknown (verdict `unknown`). */
 const UNKNOWNS = {
   given_value_cut: {
     message:
@@ -134,7 +134,7 @@ const UNKNOWNS = {
   },
 } as const satisfies Table
 
-/** Findings that usually resolve with time (verdict `wait`). */
+/** Texts of findings that usually resolve with time (verdict `wait`). */
 const WAITS = {
   partial_propagation: {
     message:
@@ -147,7 +147,7 @@ const WAITS = {
   },
 } as const satisfies Table
 
-/** Problems that don't keep the record from counting as visible (verdict `ready_with_warning`). */
+/** Texts of findings that don't keep the record from counting as visible (verdict `ready_with_warning`). */
 const WARNINGS = {
   resolver_only: {
     message: 'from here, only resolvers show the record, and no name server: {resolvers}',
@@ -176,7 +176,7 @@ export const FINDING_TEXTS = { ...MISTAKES, ...UNKNOWNS, ...WAITS, ...WARNINGS }
 /** Code of a finding in the JSON report, on which scripts rely. */
 export type FindingCode = keyof typeof FINDING_TEXTS
 
-/** Verdicts with the finding codes that cause them, in the order in which findings are sorted: the most severe first. */
+/** Verdicts with the texts of the findings that cause them, in the order in which findings are sorted: the most severe first. */
 const VERDICTS: readonly (readonly [verdict: Verdict, texts: Table])[] = [
   ['fix', MISTAKES],
   ['unknown', UNKNOWNS],
@@ -253,8 +253,8 @@ export type Evidence = Readonly<Record<string, FindingFact>>
 export interface FormattedFact {
   readonly value: string
   /**
-   * Whether `toPlainText` puts quotation marks around the fact: true for most TXT values in messages, where spaces at the ends must
-   * be visible. Values in fixes have none, so that they can be copied.
+   * Whether `toPlainText` puts quotation marks around the fact, as around most TXT values in messages, so that spaces at their ends
+   * are visible.
    */
   readonly isQuoted?: boolean
 }
@@ -262,8 +262,8 @@ export interface FormattedFact {
 export type RichText = readonly (string | FormattedFact)[]
 
 /**
- * Default of `shorten` for the maximum number of characters. Verification values usually have fewer than a hundred, but a hostile
- * server can send 64 KB.
+ * Default maximum of `shorten`, in characters. Verification values usually have fewer than a hundred, but a hostile server can send
+ * 64 KB.
  */
 const MAX_VALUE_LENGTH = 300
 /** Maximum number of items that a message lists of one fact; the evidence has all of them. */
@@ -292,9 +292,9 @@ export function fillTemplate(template: string, facts: Evidence): RichText {
 }
 
 /**
- * Formats a fact by its kind: `duration` (from seconds), `quoted` (TXT values), `count` (of a list), `name` (domain name),
- * `place` (zone that holds a delegation; null for the registrar), `words` or `remedy` (key of `REASONS` or `REMEDIES`). Without a
- * kind, formats text, numbers, servers and lists; null is `unknown`.
+ * Formats a fact by its kind: `duration` (from seconds), `quoted` (TXT values), `count` (of a list), `name` (domain name), `place`
+ * (zone that holds a delegation; null for the registrar), `words` or `remedy` (key of `REASONS` or `REMEDIES`). Without a kind,
+ * null becomes `unknown`.
  */
 function formatFact(fact: FindingFact, kind: string | undefined, facts: Evidence): RichText {
   if (kind === 'duration') return [formatDuration(Number(fact))]
@@ -348,20 +348,18 @@ export function shorten(text: string, length = MAX_VALUE_LENGTH): string {
 }
 
 /**
- * Matches a label whose letters are all Latin, or all East Asian, Thai or Devanagari. Users hardly confuse these scripts.
+ * Matches a label whose letters are all Latin, or all East Asian, Thai or Devanagari, and which is shown in Unicode: users hardly
+ * confuse these scripts.
  */
 const PLAIN_LABEL =
   /^(?:[a-z\d\u00df-\u024f_*-]+|[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Hang}\p{sc=Thai}\p{sc=Deva}ー\d-]+)$/u
 /**
  * Matches a name that is entirely in Cyrillic or entirely in Greek letters, top-level domain included, and so is shown in U-labels.
- * Below a Latin top-level domain, labels in these letters could be homographs of Latin labels.
+ * Below a Latin top-level domain, such labels could be homographs of Latin labels.
  */
 const ONE_SCRIPT = /^(?:[\p{sc=Cyrl}\d.-]+|[\p{sc=Grek}\d.-]+)$/u
 
-/**
- * Formats a name in U-labels (RFC 5890 section 2.3.2.1) if `ONE_SCRIPT` or `PLAIN_LABEL` allows it, otherwise in A-labels, because
- * it might be a homograph of another name.
- */
+/** Formats a name in U-labels (RFC 5890 section 2.3.2.1), or in A-labels if it might be a homograph of another name. */
 function formatName(name: string): string {
   const unicode = domainToUnicode(name)
   const isPlain = ONE_SCRIPT.test(unicode) || unicode.split('.').every((label) => PLAIN_LABEL.test(label))

@@ -162,7 +162,7 @@ const ROWS: readonly (readonly [code: FindingCode, seen: Partial<DnsObservations
   ['resolver_differs', { resolvers: [resolver('absent', { negativeTtl: 45, authoritative: true })] }],
 ]
 
-test.each(ROWS)('the finding %s comes first and sets the verdict, in example %#', (code, seen) => {
+test.each(ROWS)('the finding %s comes first in example report %# and sets its verdict', (code, seen) => {
   const { verdict, ready, findings } = check(seen)
   expect(findings[0]).toMatchObject({ code, severity: severityOf(code) })
   expect({ verdict, ready }).toEqual({
@@ -199,7 +199,7 @@ test.each([
   expect(check(seen)).toMatchObject({ verdict: 'ready', findings: [], retry_after_seconds: null })
 })
 
-test('retry_after_seconds is the wait that a finding names, otherwise the negative TTL, at most a day', () => {
+test('retry_after_seconds of a report is the wait that a finding names, otherwise the negative TTL, at most a day', () => {
   const { retry_after_seconds, findings } = check({ servers: [{ ...MATCH, soa: soa(2) }, server(second)] })
   expect(retry_after_seconds).toBe(60)
   expect(findings[0]?.fix).toContain('check again in 60 seconds')
@@ -249,7 +249,7 @@ test.each<[string, NameWithTxt['kind'], string, FindingCode[], string]>([
   },
 )
 
-test('the message about `partial_propagation` mentions the serial only if servers with and without the record have the same one', () => {
+test('the message of the finding `partial_propagation` mentions the SOA serial only if it is the same with and without the record', () => {
   const younger = check({ servers: [{ ...MATCH, soa: soa(2) }, server(second)] })
   expect(younger.findings[0]?.message).not.toContain('serial')
   const [first] = check({ servers: [MATCH, server(second)] }).findings
@@ -257,7 +257,7 @@ test('the message about `partial_propagation` mentions the serial only if server
   expect(first?.message).toMatch(/; both have serial 1, so it may not come by itself$/)
 })
 
-test('the expected value at a candidate name is reported, not another claim’s token at an earlier candidate name', () => {
+test('of two wrong names with TXT records, the one with the expected value is reported, not the one with another claim’s token', () => {
   const candidates = [
     ...at('example.com.example.com', 'doubled', 'prefix=older').candidates,
     ...at('www.example.com', 'wrong').candidates,
@@ -277,7 +277,7 @@ test.each([
   expect(findings).toMatchObject([{ code: 'cname_at_name', fix: expect.stringContaining(fix) }])
 })
 
-test('the message of a finding lists at most two name servers, and omits the address of a server with several addresses in the list', () => {
+test('each list of name servers in a message has at most two servers, and names one with several addresses once, without address', () => {
   const [v4, v6] = [{ address: '192.0.2.7' }, { address: '2001:db8::7' }]
   const hosts = ['ns1.example.com', 'ns2.example.com', 'ns3.example.com', 'ns4.example.com']
   const [one, ...others] = hosts.map((host) => ({ ...MATCH, host }))
@@ -295,12 +295,12 @@ test('the message of a finding lists at most two name servers, and omits the add
   )
 })
 
-test('a resolver that fails validation because of old keys gives `dnssec_bogus`, not `cached`, if the zone’s DNSSEC is unknown or expired', () => {
+test('a resolver that fails validation because of old keys gives the finding `dnssec_bogus`, not `cached`, if the zone’s DNSSEC state is unknown or `expired`', () => {
   expect(codes({ resolvers: [rejects] })).toEqual(['dnssec_bogus'])
   expect(codes({ resolvers: [rejects], dnssec: dnssec('expired') })).toEqual(['dnssec_bogus'])
 })
 
-test('findings are sorted by the severity of their verdict, and exitErrorOf returns an error with the first finding’s message', () => {
+test('findings are sorted by the severity of their verdicts, and the message of the first one is that of the command’s error', () => {
   const servers = [server(), { ...SILENT, ...second }]
   expect(codes({ servers, dnssec: dnssec('no_key') })).toEqual([
     'missing',
@@ -316,15 +316,15 @@ test('findings are sorted by the severity of their verdict, and exitErrorOf retu
 describe('what a resolver still caches', () => {
   const OLD_NS = { texts: ['ns.old.example.net'], ttl: 900 }
   test.each<[string, Partial<ResolverObservation>, number]>([
-    ['an absence', { negativeTtl: 45 }, 45],
+    ['a negative answer', { negativeTtl: 45 }, 45],
     [
-      'an absence that the current name servers gave',
+      'a negative answer and the current NS set',
       { negativeTtl: 45, cached: { texts: ['ns1.example.com'], ttl: 900 } },
       45,
     ],
-    ['the name servers from before a move', { negativeTtl: 45, cached: OLD_NS }, 900],
+    ['the NS set from before a move', { negativeTtl: 45, cached: OLD_NS }, 900],
     ['a CNAME that was removed', { negativeTtl: 45, alias: 'web.example.net', ttl: 858 }, 858],
-  ])('a resolver that caches %s gives `cached`, with the seconds of TTL left', (_what, more, seconds) => {
+  ])('a resolver that caches %s gives the finding `cached` with the TTL left', (_what, more, seconds) => {
     const report = check({ resolvers: [resolver('absent', more)] })
     expect(report).toMatchObject({
       verdict: 'wait',
@@ -333,7 +333,7 @@ describe('what a resolver still caches', () => {
     })
   })
 
-  test('after all TTLs have passed, a resolver without the record gives `resolver_differs` and one that fails validation `dnssec_bogus`, instead of `cached`', () => {
+  test('after the longest TTL has passed, a resolver without the record gives `resolver_differs` or, if it fails validation, `dnssec_bogus`, instead of `cached`', () => {
     const resolvers = [resolver('absent', { negativeTtl: 45, cached: OLD_NS })]
     expect(codes({ isOverdue: true, resolvers })).toEqual(['resolver_differs'])
     expect(codes({ isOverdue: true, dnssec: dnssec('ok'), resolvers: [rejects] })).toEqual(['dnssec_bogus'])
@@ -411,7 +411,7 @@ describe('who has to act', () => {
       { servers: [server({ host: 'failed-whois-verification.namecheap.com' })] },
       'renew it, or confirm its contact address, at the registrar first',
     ],
-  ])('the fix for %s contains the following, for the observations %j: %s', (code, seen, fix) => {
+  ])('the fix for the finding %s with the observations %j contains: %s', (code, seen, fix) => {
     expect(check(seen).findings).toContainEqual(
       expect.objectContaining({ code, fix: expect.stringContaining(fix) }),
     )
@@ -561,7 +561,7 @@ test.each<[FindingCode, number, string]>([
   },
 )
 
-test('texts of findings have at most 100 characters without their placeholders, begin in lower case or with DNSSEC, and end without a full stop', () => {
+test('texts of findings have at most 100 characters without their placeholders, begin in lower case, with a placeholder or with DNSSEC, and end without a full stop', () => {
   for (const [code, { message, fix }] of Object.entries(FINDING_TEXTS))
     for (const words of [message, fix]) {
       const own = words.replace(/\{\w+(:\w+)?\}|[[\]]/g, '')

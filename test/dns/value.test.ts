@@ -69,11 +69,11 @@ test.each([
   ['other-verify=another', undefined],
   ['', undefined],
   [EXPECTED, undefined],
-])('the TXT value %j has the fault %s', (seen, fault) => {
+])('the TXT value %j, compared with mc-verify=Q7dX2kV9pLr4TzB8nW, has the fault %s', (seen, fault) => {
   expect(explain(seen)).toBe(fault)
 })
 
-test('a TXT record with the expected value and another one has the fault `extra_text`', () => {
+test('a TXT record with the expected value and another value as its character-strings has the fault `extra_text`', () => {
   const both = record('other-verify=1234567890', EXPECTED)
   expect(findMainValueFault(EXPECTED, [both])).toEqual({
     fault: 'extra_text',
@@ -139,7 +139,7 @@ describe('TXT values of other services and claims', () => {
     )
   })
 
-  test('another random token with the expected prefix has the fault `stale_token`, not `characters_changed`', () => {
+  test('a TXT value with the expected prefix and another random token has the fault `stale_token`, not `characters_changed`', () => {
     fc.assert(
       fc.property(mine, mine, (expected, seen) => {
         fc.pre(expected !== seen)

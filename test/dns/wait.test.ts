@@ -76,7 +76,7 @@ test('waitForRecord repeats the check only after the negative TTL if only the re
   expect(delays).toEqual([60_000, 60_000, 30_000, null])
 })
 
-test('waitForRecord ends with `resolver_differs` if a resolver still denies the record after the negative TTL', async () => {
+test('waitForRecord ends with the finding `resolver_differs` if a resolver still denies the record after the negative TTL', async () => {
   const [world, inside] = [smallWorld(() => ['prefix=token']), smallWorld(() => [])]
   const effects = fakeEffects((asked) => (asked.server === resolver.address ? inside(asked) : world(asked)))
   const codes: unknown[] = []

@@ -10,7 +10,7 @@ export interface DnsTransports extends DnsNetwork {
   https(exchange: DnsRequest<URL>): Promise<Uint8Array>
 }
 
-/** Effects of DNS queries: clock, random numbers, network; `signal` aborts the queries. */
+/** Effects that DNS queries need: clock, random numbers and network. `signal` aborts the queries. */
 export interface DnsEffects extends Pick<Context, 'clock' | 'random'> {
   readonly dns: DnsTransports
   readonly signal: AbortSignal
@@ -26,8 +26,8 @@ export function toDnsEffects(
 }
 
 /**
- * Creates a controller that aborts when `parent` does. `AbortSignal.any` would leave an entry in the parent for each derived
- * signal, so a parent that lives as long as a run of thousands of domains would collect one entry per DNS query.
+ * Creates an abort controller that aborts when `parent` does. With `AbortSignal.any` instead, a parent that outlives thousands of
+ * DNS queries would collect an entry for each.
  */
 export function createChildController(parent: AbortSignal): AbortController {
   const child = new AbortController()
@@ -44,31 +44,29 @@ export function createChildController(parent: AbortSignal): AbortController {
 
 /** Result of one question to one server; `ms`: milliseconds from the first attempt to the result. */
 export type QueryResult =
-  /** A response with any rcode. With the TC bit, `message` is incomplete, because no transport delivered the rest. */
+  /** A response with any rcode; incomplete if it has the TC bit. */
   | { readonly kind: 'answer'; readonly message: DnsMessage; readonly ms: number }
-  /** No usable response. `reason`: message for users, set only if the server is queried over HTTPS alone. */
+  /** No usable response. `reason`: error message for users; set only for a server given as URL. */
   | { readonly kind: DnsTransportError['kind']; readonly ms: number; readonly reason?: string }
 
 /** EDNS buffer size in bytes that avoids fragmentation on practically every path (DNS flag day 2020). */
 const UDP_SIZE = 1232
 /**
- * EDNS buffer size in bytes of a second UDP query, sent if a response is truncated and TCP doesn't deliver it in time: fragments
- * often pass (RFC 6891 section 6.2.5).
+ * EDNS buffer size in bytes of a second UDP query, sent if a response is truncated and TCP fails or is slow: fragments often pass
+ * (RFC 6891 section 6.2.5).
  */
 const FRAGMENTED_SIZE = 4096
 /**
- * Milliseconds to wait for a UDP response before HTTPS (`https`) or TCP (`tcp`) is tried as well; `tcp` is also the wait for TCP
- * before UDP is tried with a larger buffer. No wait is longer than half of the remaining time, or than the first attempt.
+ * Maximum milliseconds to wait for a UDP response before HTTPS (`https`) or TCP (`tcp`) is tried as well. After truncation, `tcp`
+ * is the wait for TCP before UDP is tried again.
  */
 const RETRY_AFTER_MS = { https: 500, tcp: 2000 }
 /** Rcodes that are taken as a rejection of EDNS (RFC 6891 sections 6.1.3 and 7). */
 const REJECTS_EDNS: readonly string[] = ['FORMERR', 'NOTIMP', 'BADVERS']
 
 /**
- * Sends one question to one server: to a URL over HTTPS only, to an address over UDP with EDNS, with fallbacks. Without a
- * response: the server's `https`, if any, and TCP. After truncation: TCP, then UDP with a larger buffer. After a rejection of EDNS:
- * a query without EDNS. Silence, refusals and malformed responses give a result too. Rejects with the abort reason if
- * `effects.signal` is aborted.
+ * Sends one question to one server: to a URL over HTTPS only, to an address over UDP, with HTTPS (if the server has a URL) and TCP
+ * as fallbacks. Failures are results, not errors; an aborted `effects.signal` rejects with its reason.
  */
 export async function sendQuery(
   server: DnsServer,
@@ -181,8 +179,8 @@ function kindOf(error: unknown): DnsTransportError['kind'] {
 }
 
 /**
- * Limits a network to `max` queries, including retries, TCP and HTTPS; more are rejected as `not_checked`. A zone can name any
- * servers and CNAME targets, so without a limit a hostile zone could make one check query thousands of strangers' servers.
+ * Limits a network to `max` queries over all transports; more are rejected as `not_checked`. A zone can name any servers and CNAME
+ * targets, so without a limit a hostile zone could make one check query thousands of strangers' servers.
  */
 export function limitQueries(dns: DnsTransports, max: number) {
   let left = max
@@ -213,8 +211,8 @@ export function limitQueries(dns: DnsTransports, max: number) {
 }
 
 /**
- * Returns the first result that `isPreferred` accepts, as soon as it arrives. If there is none, waits for all tasks, and returns
- * the result of the first task of the list that has one; undefined if no task has any.
+ * Returns the first result to arrive that `isPreferred` accepts. If none does, returns the first defined result in the order of the
+ * list, once all tasks have ended.
  */
 export async function awaitPreferred<T>(
   tasks: readonly Promise<T | undefined>[],

@@ -8,8 +8,8 @@ const MEDIA_TYPE = 'application/dns-message'
 const MAX_BYTES = 65_535
 
 /**
- * Sends a query over HTTPS: a POST (RFC 8484 section 4.1) through mailclaim's HTTP client, so with its proxy and trusted
- * certificates. Redirects aren't followed. Rejects with a `DnsTransportError`, whose message is for users.
+ * Sends a DNS query over HTTPS (POST, RFC 8484 section 4.1) through mailclaim's HTTP client, so with its proxy and trusted
+ * certificates. Rejects with a `DnsTransportError`, whose message is for users.
  */
 export function exchangeOverHttps(
   exchange: DnsRequest<URL>,
@@ -46,6 +46,6 @@ async function post(
   return wire
 }
 
-/** Creates the error of an exchange without a usable HTTP response. */
+/** Creates the error of a query without a usable response over HTTPS. */
 const createUnusableError = (reason: string, cause?: Error) =>
   new DnsTransportError('unreachable', reason, cause)

@@ -16,7 +16,7 @@ export interface DnsQuestion {
   readonly dnssecOk?: boolean
 }
 
-/** Data of an SOA record (RFC 1035 section 3.3.13). */
+/** Fields of an SOA record (RFC 1035 section 3.3.13) that the check uses. */
 export interface SoaData {
   readonly zone: string
   readonly serial: number
@@ -90,8 +90,8 @@ export function encodeQuery(
 }
 
 /**
- * Decodes the response to a query. Returns undefined for another id, question or opcode, for a query, and for malformed bytes. A
- * truncated response that can't be read whole is returned without records, because its TC bit is enough to retry over TCP.
+ * Decodes the response to a query; undefined if the bytes are malformed or aren't its response. A truncated response that can't be
+ * read whole is returned without records, because its TC bit is enough to retry over TCP.
  */
 export function decodeResponse(wire: Uint8Array, id: number, question: DnsQuestion): DnsMessage | undefined {
   const whole = tryDecode(Buffer.from(wire))
@@ -102,8 +102,8 @@ export function decodeResponse(wire: Uint8Array, id: number, question: DnsQuesti
   const { questions: [asked, ...others] = [], additionals = [] } = decoded
   const isSame =
     asked?.type === question.type && asked.class === 'IN' && canonicalName(asked.name) === question.name
-  // Accept a response without the question for three rcodes: a server that can't parse the query may leave it out (RFC 1035
-  // section 4.1.1, FORMERR; also NOTIMP), and unbound leaves it out when it refuses a client.
+  // Accept a response without the question for three rcodes: a server that can't parse the query may leave it out (RFC 1035 section
+  // 4.1.1), and unbound leaves it out when it refuses a client.
   const isBare = asked === undefined && ['FORMERR', 'NOTIMP', 'REFUSED'].includes(decoded.rcode)
   if (others.length > 0 || !(isSame || isBare || decoded === header)) return undefined
   const opt = additionals.find((record): record is packet.OptAnswer => record.type === 'OPT')
@@ -189,8 +189,8 @@ function canonicalName(name: string): string {
 }
 
 /**
- * Finds the first SOA record of a response: in the answer section, else in the authority section, where a negative response has
- * that of the zone that denies the name. Undefined if there is none.
+ * Returns the first SOA record of a response: from the answer section, else from the authority section, where a negative response
+ * has the SOA record of its zone.
  */
 export function findSoa({ answers, authority }: DnsMessage): SoaData | undefined {
   return [...answers, ...authority].find((record) => record.type === 'SOA')?.soa

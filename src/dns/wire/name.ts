@@ -5,17 +5,17 @@ import { clip } from '../../terminal/sanitize.ts'
 /** Maximum characters of a name without the trailing dot, which make 255 octets on the wire (RFC 1035 section 2.3.4). */
 const MAX_NAME_LENGTH = 253
 
-/** A label of ASCII letters, digits, hyphens and underscores (RFC 1035 section 2.3.1, RFC 8552), such as an A-label. */
+/** Matches a label of lowercase ASCII letters, digits, underscores and inner hyphens (RFC 1035 section 2.3.1, RFC 8552). */
 const LABEL = /^(?=.{1,63}$)[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?$/
-/** Invisible characters, including bidi marks, except the joiners that some scripts need. */
+/** Matches invisible characters, including bidi marks, that a domain name can't have; not the joiners that some scripts need. */
 const INVISIBLE = /(?!\p{Join_C})[\p{Default_Ignorable_Code_Point}\p{Cf}]/gu
-/** Quotation marks, primes and accents that users or word processors put around names. */
+/** Matches quotation marks, primes and accents that users or word processors put around names. */
 const QUOTES = /[\p{Quotation_Mark}`´′″]/gu
-/** Separators between two names: white space and line breaks of every kind, and the separators of a list. */
+/** Matches what separates two names: white space, line breaks, and the separators of a list. */
 const SEPARATORS = /[\t-\r\u0085\p{Z},;|]+/u
 /**
- * Characters that IDNA2008 allows in a label (RFC 5892 section 2), letters and dots that normalization maps to these, and dots. The
- * symbols and punctuation of section 2.6 are allowed only in the contexts of appendix A.
+ * Matches characters that a typed domain name can have: those of IDNA2008 (RFC 5892), some of them in their context only (appendix
+ * A), characters that normalization maps to these, dots and underscores.
  */
 const ALLOWED =
   /(?![ªº])[\p{L}\p{M}\p{Nd}_.。．｡－\p{Join_C}\u06fd\u06fe\u0f0b\u3007-]|(?<=l)·(?=l)|\u0375(?=\p{sc=Grek})|(?<=\p{sc=Hebr})[\u05f3\u05f4]|(?<=[\p{scx=Hira}\p{scx=Kana}\p{scx=Han}])[・･]/giu
@@ -26,10 +26,9 @@ export type DomainNameResult =
   | { readonly ok: false; readonly problem: string; readonly fix: string }
 
 /**
- * Reads a domain name as a user types it. IDNs are converted to A-labels (RFC 5891); a trailing dot and underscore labels are
- * allowed. The accepted name is the typed text apart from letter case, Unicode normalization, a trailing dot and blanks around it.
- * `domainToASCII` deletes line breaks and tabs, decodes `%61` and accepts punctuation, so such text is refused first. If the name
- * that was probably meant is evident, the fix suggests it.
+ * Parses a domain name as a user types it, with or without a trailing dot, and converts IDNs to A-labels (RFC 5891). Refuses text
+ * in which `domainToASCII` would change more than letter case and Unicode normalization: it deletes line breaks and decodes `%61`.
+ * The fix suggests the name that was probably meant, if it is evident.
  */
 export function parseDomainName(input: string): DomainNameResult {
   // Limit the work for a file pasted by mistake; no name comes near 10,000 characters.
@@ -48,7 +47,7 @@ export function parseDomainName(input: string): DomainNameResult {
   if (unquoted !== text) return refuse(has('quotation marks'), unquoted, 'leave the quotation marks out')
   const [word = '', ...words] = text.split(SEPARATORS)
   if (words.length > 0) {
-    // The text has several words. Suggest the first one or nothing: all joined, or another one, could be somebody else's domain.
+    // Suggest the first word or nothing: another word, or all words joined, could be somebody else's domain.
     const meant = parseDomainName(word).ok ? word : text
     return refuse(has(describeCharacter(text.slice(word.length))), meant, 'give one name at a time')
   }
@@ -82,8 +81,8 @@ export function parseDomainName(input: string): DomainNameResult {
 }
 
 /**
- * Folds letter case and normalization for a comparison. Both sigmas become one, because the lowercase of a capital sigma depends on
- * its position in the word.
+ * Folds letter case, normalization and kinds of dots for a comparison. Both sigmas become one, because the lowercase of a capital
+ * sigma depends on its position in the word.
  */
 const foldCase = (text: string): string =>
   text.normalize('NFKC').toLowerCase().replaceAll('ς', 'σ').replaceAll('。', '.').normalize()
@@ -125,8 +124,8 @@ export function countLabels(name: string): number {
 }
 
 /**
- * Returns the text for a provider's host field: `@` at the apex, else the name relative to the zone; the full name if the zone is
- * the root or doesn't contain the name.
+ * Returns the text for a DNS provider's host field: `@` at the apex, else the name relative to the zone; the full name if the zone
+ * is the root or doesn't contain the name.
  */
 export function toRelativeName(name: string, zone: string): string {
   if (name === zone) return '@'
@@ -134,8 +133,8 @@ export function toRelativeName(name: string, zone: string): string {
 }
 
 /**
- * Whether a name from a DNS message can be queried: false for bytes outside of printable ASCII, an empty label, or a label or
- * name that is too long.
+ * Whether a name can be sent in a DNS query: false for characters outside of visible ASCII, an empty label, or a label or name that
+ * is too long.
  */
 export function canQueryName(name: string): boolean {
   return (

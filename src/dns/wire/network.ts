@@ -8,14 +8,14 @@ import { parseDnsServerAddress } from '../../settings/addresses.ts'
 import { canonicalizeAddress } from './address.ts'
 
 /**
- * Maximum number of DNS sockets at once: some systems allow 256 open files, of which a run over many domains needs some for files
- * and HTTP.
+ * Maximum number of DNS sockets at once: some systems allow 256 open files, and a run over many domains needs some for files and
+ * HTTP.
  */
 const MAX_SOCKETS = 200
 
 /**
- * Creates the network that sends real packets. Each exchange has its own socket, so every query comes from a new port, which
- * hampers spoofing (RFC 5452).
+ * Creates the DNS network that sends real packets. Each query has its own socket and so comes from a new port, which hampers
+ * spoofing (RFC 5452).
  */
 export function createDnsNetwork(): DnsNetwork {
   const limit = createConcurrencyLimiter(MAX_SOCKETS)
@@ -28,8 +28,8 @@ export function createDnsNetwork(): DnsNetwork {
 }
 
 /**
- * Parses the addresses of the system's resolvers, and drops unusable ones. Node drops the scope of link-local addresses
- * (`fe80::1%eth0`), without which the address isn't reachable, so the scope is taken from `resolv.conf`.
+ * Parses the addresses of the system's resolvers, and drops unusable ones. The scope of a link-local address (`fe80::1%eth0`),
+ * without which the address isn't reachable, is taken from `config`, because Node drops it.
  *
  * @param config text of `/etc/resolv.conf`; empty where it doesn't exist
  */
@@ -46,7 +46,7 @@ export function parseSystemResolvers(servers: readonly string[], config: string)
   })
 }
 
-/** Codes of socket errors after which no packet has left this machine: no route, a firewall, no buffers or file descriptors. */
+/** Codes of socket errors after which no packet has left this machine, as without a route or behind a firewall. */
 const UNSENT = 'ENETUNREACH EADDRNOTAVAIL EAFNOSUPPORT ENOBUFS ENOMEM EMFILE ENFILE EPERM EACCES'.split(' ')
 
 /** Converts a socket error to a `DnsTransportError`, of the kind `not_checked` if no packet has left this machine. */
@@ -59,8 +59,9 @@ function toDnsTransportError(error: NodeJS.ErrnoException, { address }: DnsServe
 }
 
 /**
- * Runs an exchange until it is settled or timed out, then closes it; an abort counts as a timeout. Uses its own timer: at garbage
- * collection, Node 20 loses an `AbortSignal.timeout` that only `AbortSignal.any` references, so the exchange would never end.
+ * Runs a DNS exchange (a query and its response) until it is settled or timed out, then closes it; an abort counts as a timeout.
+ * Uses its own timer: Node 20 loses an `AbortSignal.timeout` at garbage collection if only `AbortSignal.any` references it, so the
+ * exchange would never end.
  *
  * @param start starts the exchange, and returns the function that closes it
  */

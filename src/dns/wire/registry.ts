@@ -19,8 +19,8 @@ export function findPublicSuffix(name: string): string | undefined {
 }
 
 /**
- * Returns the registrable domain of a name: its public suffix and one more label (`example.co.uk`). Without a public suffix, the
- * last two labels.
+ * Returns the registrable domain of a name: its public suffix and, if the name has one, one more label (`example.co.uk`). Without a
+ * public suffix, the last two labels.
  */
 export function registrableDomainOf(name: string): string {
   const labels = name.split('.')

@@ -6,16 +6,15 @@ export interface TxtValue {
   readonly strings: readonly Uint8Array[]
 }
 
-/**
- * Whether one of the values equals `text` in UTF-8, byte for byte; always false for null. TXT values are case-sensitive and aren't
- * trimmed.
- */
+/** Whether one of the values equals `text` in UTF-8, byte for byte, since TXT values are case-sensitive; false for null. */
 export function hasTxtValue(values: readonly TxtValue[], text: string | null): boolean {
   const wanted = text === null ? undefined : Buffer.from(text)
   return wanted !== undefined && values.some(({ bytes }) => wanted.equals(bytes))
 }
 
-/** Removes values that have the same character-strings as another one; the same text in other character-strings is kept. */
+/**
+ * Keeps one of several values with the same character-strings. The same text split into other character-strings is kept as well.
+ */
 export function deduplicateValues(values: readonly TxtValue[]): TxtValue[] {
   return [...byContent(values).values()]
 }
@@ -49,9 +48,9 @@ export function decodeTxtValues(values: readonly TxtValue[]): string[] {
   return values.map(({ bytes }) => decodeTxtBytes(bytes))
 }
 
-/** TXT set at a name, and the CNAME chain that leads to the set, from one response. */
+/** TXT set of a name, and the CNAME chain followed from the name, as read from one response. */
 export interface TxtAnswer {
-  /** Targets of the CNAME chain in order; the last target might close a loop. */
+  /** Targets of the CNAMEs that were followed, in order; the last target might close a loop. */
   readonly aliases: readonly string[]
   readonly values: readonly TxtValue[]
   /** TTL in seconds of the TXT set, or of the first CNAME if there is no TXT set; null if there is neither. */
@@ -60,7 +59,7 @@ export interface TxtAnswer {
   readonly alias: string | null
 }
 
-/** Maximum length of a CNAME chain; no common resolver follows a longer one. */
+/** Maximum number of CNAMEs that are followed in a chain; common resolvers follow about as many. */
 export const MAX_CNAMES = 16
 
 /**

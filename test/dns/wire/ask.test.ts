@@ -139,7 +139,7 @@ describe('sendQuery', () => {
     expect(tried).toEqual(expected)
   })
 
-  test('a DNS query over HTTPS counts toward the query limit, and the result of a failed one has a `reason`', async () => {
+  test('a failed DNS query over HTTPS counts toward the query limit, and its result has a `reason`', async () => {
     const { reply, limited } = await asking(() => 'unreachable', { server: HTTPS, max: 1 })
     expect(reply).toMatchObject({ kind: 'unreachable', reason: 'unreachable' })
     await limited

@@ -149,7 +149,7 @@ test('a name with a character outside of ASCII, an empty label or a label of 64 
   expect(canQueryName('x'.repeat(64))).toBe(false)
 })
 
-test('an IPv6 address is canonicalized; a resolver is formatted with its port unless the port is 53', () => {
+test('an IPv6 address is canonicalized, and a resolver’s address formatted with its port unless the port is 53', () => {
   expect(canonicalizeAddress('2001:DB8:0::1')).toBe('2001:db8::1')
   expect(canonicalizeAddress('192.0.2.1')).toBe('192.0.2.1')
   expect(formatResolver({ address: '192.0.2.1', port: 53 })).toBe('192.0.2.1')

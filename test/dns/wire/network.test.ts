@@ -40,7 +40,7 @@ const ask = async (port: number, transport: 'udp' | 'tcp' = 'tcp') => {
   return Buffer.from(accepted).toString()
 }
 
-test('over TCP, a DNS server is unreachable unless its first message is the response', async () => {
+test('over TCP, a DNS server counts as unreachable unless its first message is the response', async () => {
   expect(await ask(await serve(['right'], false))).toBe('right')
   const start = performance.now()
   await expect(ask(await serve(['other', 'right'], true))).rejects.toMatchObject({ kind: 'unreachable' })
@@ -57,7 +57,7 @@ test('over UDP, empty and forged datagrams that arrive before the response are i
   expect(await ask(server.address().port, 'udp')).toBe('right')
 })
 
-test('a DNS server that closes the TCP connection without the response is unreachable', async () => {
+test('a DNS server that closes the TCP connection without the response counts as unreachable', async () => {
   await expect(ask(await serve([], 'close'))).rejects.toMatchObject({ kind: 'unreachable' })
 })
 
