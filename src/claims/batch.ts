@@ -43,15 +43,15 @@ export interface DomainResult {
 /** Effects and limits for the work on one domain; all but `releaseSlot` are shared by all domains of the run. */
 export interface BatchContext {
   /**
-   * `Io` without notices, warnings, hints, progress and prompts. Its HTTP requests wait for the service's rate limit, and have
-   * the deadline of `limitToDeadline`.
+   * `Io` without notices, warnings, hints, progress and prompts. Its requests to the service respect the rate limit and the run's
+   * deadline (`limitToDeadline`).
    */
   readonly io: Io
   /** Returns the client that all domains share. @throws CliError exit 3 without a usable base URL */
   readonly client: () => ServiceClient
   /**
-   * Options for the DNS checks of the run: `inTurn` runs at most `--jobs` checks at once and begins none after the deadline;
-   * `cache` is shared by the checks.
+   * Options for the DNS checks of the run: `inTurn` runs at most `--jobs` checks or `--publish` commands at once and begins none
+   * after the deadline; `cache` is shared by the checks.
    */
   readonly dns: { readonly inTurn: ConcurrencyLimiter; readonly cache: CheckCache }
   readonly readClaim: ClaimReader
@@ -203,9 +203,9 @@ function labelOf({ code, exit }: CliError): string {
 }
 
 /**
- * Returns a transport that sends no request later than two seconds after the deadline, and lets one without a body take no longer
- * than that. A token refresh (`beforeSend`) is exempt. A POST is canceled only by an interrupt, not by another domain's error,
- * because the result of a change would be lost.
+ * Returns a transport that sends no request later than two seconds after the deadline, and ends requests without a body by then.
+ * A token refresh (`beforeSend`) is exempt. A POST is canceled only by an interrupt, not by another domain's error, because the
+ * result of a change would be lost.
  */
 function limitToDeadline({ http, interrupts }: Io, deadline: Deadline): HttpTransport {
   return {
@@ -225,8 +225,8 @@ function limitToDeadline({ http, interrupts }: Io, deadline: Deadline): HttpTran
 /** A DNS finding or an error of one or more domains, for the summary. */
 interface Cause {
   /**
-   * Code of the error or finding; a finding's with the DNS provider if known ("CODE at PROVIDER"). Domains with the same title
-   * are counted together.
+   * Code of the error or, with the DNS provider if known, of the finding ("CODE at PROVIDER"). Domains with the same title are
+   * counted together.
    */
   readonly title: string
   /** Message for the first of the domains, as an example. */

@@ -47,7 +47,10 @@ export const CLAIM_COLUMNS: readonly Column[] = [
   { field: 'id', title: 'Claim id', kind: 'id' },
 ]
 
-/** Fields of the table of one claim that lists of claims show only to programs: in a terminal, `meaning` needs their width. */
+/**
+ * Fields that the table of a single claim shows, but lists of claims show only to programs: in a terminal, the column `meaning`
+ * needs their width.
+ */
 const TSV_FIELDS = ['domain_id', 'region', 'created_at', 'id', 'record.name', 'record.value']
 
 export const CLAIM_LIST_COLUMNS: readonly Column[] = CLAIM_COLUMNS.flatMap((column): Column[] => {

@@ -28,7 +28,7 @@ export interface ClaimState {
   readonly phase: ClaimPhase
   /** Whether the claim may still complete. */
   readonly isOpen: boolean
-  /** Whether the service still has to find the TXT record for the claim to go on. */
+  /** Whether the service still has to find the TXT record before the claim can complete. */
   readonly needsRecord: boolean
   /** Description of the state for the user, without a final period, such as "the claim was canceled". */
   readonly text: string

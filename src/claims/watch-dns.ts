@@ -20,7 +20,7 @@ export interface DnsCheckOptions extends Pick<DnsCheckRequest, 'publicResolvers'
   readonly wait?: boolean
   /** In a run over several domains, lets the work on the next domain begin; called when this domain starts to wait. */
   readonly releaseSlot?: () => void
-  /** Limits how many checks run at once in a run over several domains. */
+  /** Limits how many DNS checks run at once in a run over several domains. */
   readonly inTurn?: ConcurrencyLimiter
   /** In a run over several domains, prints why the record isn't ready. Default: a function from `createWaitReporter`. */
   readonly reportWait?: (report: CheckReport) => Promise<void>
@@ -128,6 +128,6 @@ export function mayVerifyEarly({ verdict, findings }: CheckReport, hasWaited: bo
   return verdict === 'wait' && (hasWaited || findings.every(({ code }) => code !== 'partial_propagation'))
 }
 
-/** Returns the error of the last DNS check, with `timed out after …` before its message. */
+/** Returns `failure`, the error of the last DNS check, with `timed out after …` before its message. */
 export const toTimeoutError = (failure: CliError, { timeoutMs }: Deadline): CliError =>
   failure.with({ message: `timed out after ${formatDuration(timeoutMs / 1000)}: ${failure.message}` })
