@@ -24,11 +24,11 @@ import {
 } from './ledger.ts'
 import { getClaimState } from './lifecycle.ts'
 import { type DomainInput, parseDomainOrId, readDomainList } from './list.ts'
-import { type ClaimReader, createFallbackClaimReader, findClaim } from './load.ts'
+import { type ClaimReader, createLedgerFallbackReader, findClaim } from './load.ts'
 import type { ClaimEvent, ClaimEvents, ClaimOptions, ClaimTask } from './workflow.ts'
 
 /** Result of one domain in a run over several: its row, and what the summary tells about it. */
-export interface DomainResult {
+export interface BatchItemResult {
   /** Label under which the summary counts the domain, such as `created` or a claim's status. */
   readonly label: string
   /** The domain's data, for its row or line of JSON. */
@@ -67,7 +67,7 @@ export interface BatchContext {
   readonly reportWait: (report: CheckReport) => Promise<void>
 }
 
-/** The work of a command on each of several domains, and how `processDomains` prints the results. */
+/** The work of a command on each of several domains, and how `runBatchCommand` prints the results. */
 export interface BatchCommand {
   readonly columns: readonly Column[]
   /** Whether the user can give a claim's `domain_id` instead of a domain name. */
@@ -87,7 +87,7 @@ export interface BatchCommand {
    * Does the command's work for one domain. A thrown error becomes the domain's row; with exit 3 or 4, it also stops the run. An
    * interrupt stops the run without a row.
    */
-  readonly perform: (input: DomainInput, run: BatchContext) => Promise<DomainResult>
+  readonly perform: (input: DomainInput, run: BatchContext) => Promise<BatchItemResult>
 }
 
 /**
@@ -98,7 +98,7 @@ export interface BatchCommand {
  * @throws CliError `domains_failed` with the most severe exit code, if a domain failed or a line of the list is unusable; the
  *   error or interrupt that stopped the run; as `readInputs`
  */
-export async function processDomains(
+export async function runBatchCommand(
   domains: readonly string[],
   options: BatchOptions,
   work: BatchCommand,
@@ -187,7 +187,7 @@ function createShared(jobs: number, work: BatchCommand, signal: AbortSignal, io:
       client ??= openClient(sharedIo)
       return client
     },
-    readClaim: createFallbackClaimReader(sharedIo, { renews: work.renews !== false, warn: io.warn }),
+    readClaim: createLedgerFallbackReader(sharedIo, { renews: work.renews !== false, warn: io.warn }),
     dns: { inTurn, cache: createCheckCache(clock) },
   }
 }
@@ -239,7 +239,7 @@ interface Cause {
  * Returns the cause that the summary names for a domain: an error with an exit other than 8, else the first finding of the DNS
  * check, else the error; undefined without any of these.
  */
-function causeOf({ error, report }: DomainResult): Cause | undefined {
+function causeOf({ error, report }: BatchItemResult): Cause | undefined {
   const isDns = error === undefined || error.exit === Exit.notYet
   const finding = isDns ? report?.findings[0] : undefined
   if (report !== undefined && finding !== undefined) {
@@ -272,7 +272,7 @@ function createReporter(work: BatchCommand, badLines: number, io: Io) {
       printedCodes.add(first.code)
       await say(`${name}: ${first.message}`, `  fix: ${first.fix}`)
     },
-    async addResult(domain: string, result: DomainResult): Promise<void> {
+    async addResult(domain: string, result: BatchItemResult): Promise<void> {
       const { label, error } = result
       finished += 1
       labels.set(label, (labels.get(label) ?? 0) + 1)
@@ -332,7 +332,7 @@ function formatCause({ title, message, fix, domains }: Cause): string[] {
  *
  * @param begin returns the events of the work on one claim
  */
-export function processClaims(
+export function runClaimBatch(
   domains: readonly string[],
   flags: BatchOptions,
   options: ClaimOptions,
@@ -345,14 +345,14 @@ export function processClaims(
     return resultIfCompleted(target.entry, io.clock.now()) ?? drainClaimEvents(begin(task), run)
   }
   const shown = { columns: BATCH_CLAIM_COLUMNS, takesIds: true, hasEvents: true }
-  return processDomains(domains, flags, { ...shown, deadline: options.deadline, perform }, io)
+  return runBatchCommand(domains, flags, { ...shown, deadline: options.deadline, perform }, io)
 }
 
 /**
  * Returns the result for a ledger entry whose claim was completed when last seen, else undefined: a completed claim needs no
  * request.
  */
-export function resultIfCompleted(entry: LedgerEntry | undefined, now: number): DomainResult | undefined {
+export function resultIfCompleted(entry: LedgerEntry | undefined, now: number): BatchItemResult | undefined {
   if (entry === undefined || getClaimState(entry.claim, now).phase !== 'completed') return undefined
   return { label: 'completed', item: { ...entry.claim, seen_at: entry.seen_at } }
 }
@@ -365,7 +365,7 @@ export async function drainClaimEvents(
   events: ClaimEvents,
   { releaseSlot, warn, reportWait }: BatchContext,
   onEvent?: (event: ClaimEvent) => Promise<void>,
-): Promise<DomainResult> {
+): Promise<BatchItemResult> {
   const { claim, error, report } = await showEvents(events, async (seen) => {
     if (seen.event === 'waiting' || seen.event === 'status') releaseSlot()
     if (seen.error?.code === 'claim_replaced' || seen.error?.code === 'options_ignored')

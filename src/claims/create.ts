@@ -3,7 +3,7 @@ import type { CreateClaimRequest } from '../service/types.ts'
 import { openClient } from '../session/client.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
-import { type BatchCommand, processDomains, resultIfCompleted } from './batch.ts'
+import { type BatchCommand, resultIfCompleted, runBatchCommand } from './batch.ts'
 import { BATCH_CLAIM_COLUMNS, CLAIM_COLUMNS } from './columns.ts'
 import type { BatchOptions } from './definition.ts'
 import { findClaimsByName } from './ledger.ts'
@@ -70,5 +70,5 @@ export async function createSeveralClaims(
       return { label: created ? 'created' : 'open before', item: claim }
     },
   }
-  await processDomains(domains, flags, work, io)
+  await runBatchCommand(domains, flags, work, io)
 }

@@ -259,7 +259,7 @@ export type ClaimReader = (target: ClaimTarget, deadline?: Deadline) => Promise<
  * @param renews whether an expired access token may be renewed
  * @param warn prints the warning, if `io` prints none because it belongs to a run over several domains
  */
-export function createFallbackClaimReader(
+export function createLedgerFallbackReader(
   io: Io,
   { renews, warn = io.warn }: { readonly renews: boolean; readonly warn?: Io['warn'] },
 ): ClaimReader {

@@ -86,13 +86,13 @@ export const command = defineCommand({
       await runAndPrintClaim(events, createChecklist(publish !== undefined, io), newest?.claim, io)
       return
     }
-    const [{ resultIfCompleted, drainClaimEvents, processDomains }, { getClaimState }, { extractRecord }] =
+    const [{ resultIfCompleted, drainClaimEvents, runBatchCommand }, { getClaimState }, { extractRecord }] =
       await Promise.all([
         import('../claims/batch.ts'),
         import('../claims/lifecycle.ts'),
         import('../claims/record.ts'),
       ])
-    await processDomains(
+    await runBatchCommand(
       domains,
       options,
       {

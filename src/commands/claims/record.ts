@@ -26,7 +26,7 @@ export const command = defineCommand({
   account: 'sometimes',
   async run({ arguments: domains, options }, io) {
     const { format } = io.settings
-    const [{ createFallbackClaimReader, findClaim }, { extractRecord, formatZoneLine }, lifecycle, place] =
+    const [{ createLedgerFallbackReader, findClaim }, { extractRecord, formatZoneLine }, lifecycle, place] =
       await Promise.all([
         import('../../claims/load.ts'),
         import('../../claims/record.ts'),
@@ -44,7 +44,7 @@ export const command = defineCommand({
     }
     if (!isBatch(domains, options)) {
       const target = await findClaim(domains[0], io)
-      const readClaim = createFallbackClaimReader(io, { renews: true })
+      const readClaim = createLedgerFallbackReader(io, { renews: true })
       const { claim, text, found, isCompleted } = await recordFor(target, readClaim, io)
       if (isCompleted)
         await io.warn(`the claim is completed: ${lifecycle.formatDomain(claim)} no longer needs its record`)
@@ -52,8 +52,8 @@ export const command = defineCommand({
       const host = format === 'table' ? { host: place.formatRecordHost(found) } : {}
       return io.write({ ...claim.record, ...host }, RECORD_COLUMNS)
     }
-    const { processDomains } = await import('../../claims/batch.ts')
-    await processDomains(
+    const { runBatchCommand } = await import('../../claims/batch.ts')
+    await runBatchCommand(
       domains,
       options,
       {

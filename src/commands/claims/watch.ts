@@ -54,7 +54,7 @@ export const command = defineCommand({
  *
  * @param begin starts the work on one claim
  * @returns the single claim as last seen; undefined for several claims
- * @throws CliError as `findClaim` and `presentClaimEvents`; for several claims, as `processClaims`
+ * @throws CliError as `findClaim` and `presentClaimEvents`; for several claims, as `runClaimBatch`
  */
 export async function verifyOrFollowClaims(
   domains: readonly string[],
@@ -64,8 +64,8 @@ export async function verifyOrFollowClaims(
   io: Io,
 ): Promise<DomainClaim | undefined> {
   if (isBatch(domains, flags)) {
-    const { processClaims } = await import('../../claims/batch.ts')
-    await processClaims(domains, flags, options, begin, io)
+    const { runClaimBatch } = await import('../../claims/batch.ts')
+    await runClaimBatch(domains, flags, options, begin, io)
     return undefined
   }
   const [{ findClaim }, { openClient }, { printClaimEvent, runAndPrintClaim }] = await Promise.all([
