@@ -89,7 +89,7 @@ test('the ledger keeps the claims of two services apart', async () => {
   expect(await readAllClaims({ ...io, settings: { ...io.settings, chosen } })).toHaveLength(2)
 })
 
-test('the candidates for shell completion are the domains in the ledger that start with the typed text, with statuses and without forgotten claims', async () => {
+test('the candidates for shell completion are the domains in the ledger that start with the typed text, each with the status of its claim', async () => {
   const { io } = await ledger()
   await saveClaim(claimOf(), io)
   await saveClaim(claimOf({ name: 'example.org', domain_id: 'd2', status: 'completed' }), io)
