@@ -6,7 +6,7 @@ import { type Client, inParallel, shareClients } from './run-mailclaim.ts'
 import { endingOf, findMalfunctions, findUntruths } from './statements.ts'
 import { type Outcome, report } from './table.ts'
 
-/** Timeout of the test in milliseconds, generous for slow machines; each process has its own limit. */
+/** Timeout of the test in milliseconds, generous for slow machines; a hanging process is reported much earlier. */
 const HOUR = 3600 * 1000
 
 interface Result extends Outcome {

@@ -2,9 +2,9 @@ import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * Required state of the session afterward. `survives`: the next command works. `open`: the session may be lost, since the answer
- * proves nothing, but no token may be sent twice. `accepted`: the service rotates the token and claims that it didn't; the client
- * can't know, so the session may be lost and the old token sent again.
+ * Required state of the session after an answer to a refresh request. `survives`: the next command works. `open`: the session may
+ * be lost, since the answer proves nothing. `accepted`: the answer is a refusal, although the service has processed the request, so
+ * the client may send the used refresh token again and lose the session.
  */
 export type ExpectedSession = 'survives' | 'open' | 'accepted'
 
@@ -12,16 +12,16 @@ export type ExpectedSession = 'survives' | 'open' | 'accepted'
 export interface AnswerCase {
   readonly group: string
   readonly name: string
-  /** Whether the service processes the request before it answers. */
+  /** Whether the service processes the request, and so rotates the refresh token, before it answers. */
   readonly process: boolean
   readonly expected: ExpectedSession
-  /** Additional arguments of the command. */
+  /** Additional arguments of the command that refreshes. */
   readonly words?: readonly string[]
-  /** Milliseconds for which the client process is stopped (SIGSTOP), from before the answer is written. */
+  /** Milliseconds for which the client process is stopped (SIGSTOP), from just before the answer is written. */
   readonly stoppedForMs?: number
   /** Whether the state directory is moved away before the answer is written, as if a network file system were unmounted. */
   readonly isStateGone?: true
-  /** Writes the answer. @param tokens token response as JSON; empty if the request wasn't processed */
+  /** Writes the answer. @param tokens token response as JSON; empty if the service issued no tokens */
   write(socket: Socket, tokens: string, base: string): Promise<void> | void
 }
 
@@ -47,7 +47,7 @@ const JSON_TYPE = 'content-type: application/json'
 const whole = (tokens: string) => sized(200, [JSON_TYPE], tokens)
 const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`
 
-/** Returns a case for every status, with and without processing and `Retry-After`, with each kind of body (204: without a body). */
+/** Returns a case for each combination of status, kind of body, processing, and `Retry-After`; a 204 has no body. */
 export function statusCases(): AnswerCase[] {
   return STATUSES.flatMap((status) =>
     [true, false].flatMap((process) =>
@@ -57,8 +57,8 @@ export function statusCases(): AnswerCase[] {
           .map(([kind, body]): AnswerCase => {
             const refusal =
               (retryAfter && (status === 429 || (status === 503 && kind !== 'HTML'))) ||
-              // Servers and proxies send 408, 421 and 425 for connection problems, possibly after processing the request, so these
-              // statuses prove no refusal.
+              // Don't count 408, 421 and 425 as refusals: a server or proxy may send them for a problem of the connection after the
+              // service has processed the request.
               (kind === 'OAuth error' &&
                 status >= 400 &&
                 status <= 499 &&
@@ -82,10 +82,7 @@ export function statusCases(): AnswerCase[] {
   )
 }
 
-/**
- * Returns the cases beyond plain statuses: refusals, complete tokens in unusual forms, and answers that are cut off, odd or
- * delayed.
- */
+/** Returns the cases beyond statuses and bodies, such as complete tokens in unusual forms, and truncated or delayed answers. */
 export function otherCases(): AnswerCase[] {
   return [...refusals(), ...wholeTokens(), ...cuts(), ...oddities(), ...delays()]
 }
@@ -190,14 +187,14 @@ function oddities(): AnswerCase[] {
 }
 
 /**
- * Returns cases of late answers, of answers that wait in the socket of a stopped process (a frozen container, a sleeping laptop),
- * and of a state directory that is gone when the answer arrives.
+ * Returns cases of answers that come late, that wait in the socket of a stopped process (a frozen container, a sleeping laptop), or
+ * that find the state directory gone.
  */
 function delays(): AnswerCase[] {
   const close = (socket: Socket, tokens: string) => void socket.end(whole(tokens))
   const keepOpen = async (socket: Socket, tokens: string) => {
     socket.write(whole(tokens).replace('connection: close\r\n', ''))
-    // Keep the connection open for 40 s, which is longer than any case stops the client process.
+    // Keep the connection open for 40 s, longer than the client process is stopped in any of these cases.
     await Promise.race([sleep(40_000, undefined, { ref: false }), closed(socket)])
     socket.destroy()
   }

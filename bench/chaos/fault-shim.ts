@@ -11,7 +11,7 @@ const CODE = fileURLToPath(new URL('../../dist', import.meta.url))
 
 const ERRNOS = ['EIO', 'ENOSPC', 'EDQUOT', 'EROFS', 'EMFILE', 'EACCES', 'ESTALE', 'EINTR'] as const
 
-/** Faults of one system call: by the name in the printed table, the value of the shim's variable `FAULT_KIND`. */
+/** Values of the shim's variable `FAULT_KIND`, by the name of the fault in the printed table. */
 export const FAULTS = {
   'killed before': 'kill-before',
   'killed after': 'kill-after',
@@ -28,13 +28,13 @@ export function isKill(fault: Fault): boolean {
   return fault === 'killed before' || fault === 'killed after'
 }
 
-/** Faults that a broken or full disk returns for each later call as well. */
+/** Faults with which a broken or full disk keeps failing, so that they are also injected into later calls. */
 export const LASTING_FAULTS: readonly Fault[] = ['EIO', 'ENOSPC', 'EDQUOT', 'EROFS', 'EACCES', 'ESTALE']
 
-/** Later calls on files that a lasting fault also hits: `same`, those of the same name; `changes`, all that change or flush files. */
+/** Later calls that a lasting fault also hits: `same`, those of the same name; `changes`, those that change or flush files. */
 export type FaultExtent = 'same' | 'changes'
 
-/** A system call of the program, as logged by the shim. */
+/** A system call of the program on a file or socket, as logged by the shim. */
 export interface Call {
   readonly number: number
   readonly name: string
@@ -44,7 +44,7 @@ export interface Call {
   readonly hit: boolean
 }
 
-/** Compiles the shim (an LD_PRELOAD library). @returns the path of the library */
+/** Compiles the fault-injecting shim, an LD_PRELOAD library. @returns the path of the library */
 export function compileShim(onEnd: OnEnd): string {
   const directory = mkdtempSync(join(tmpdir(), 'mailclaim-shim-'))
   onEnd(() => rmSync(directory, { recursive: true, force: true }))
@@ -71,7 +71,7 @@ export function shimEnvironment(
   }
 }
 
-/** Returns the calls in the client's log: those of the last process that ran with the shim. */
+/** Returns the system calls in the client's log: those of the last run with the shim. */
 export function readCalls(client: Client): Call[] {
   if (!existsSync(logOf(client))) return []
   const lines = readFileSync(logOf(client), 'utf8').trimEnd().split('\n')
@@ -86,12 +86,14 @@ export function bytesSent(calls: readonly Call[]): number {
   return calls.filter(isSend).reduce((sum, { result }) => sum + Math.max(result, 0), 0)
 }
 
-/** Whether the process created a note file (`next.…`), by which the next process knows that the token may have been sent. */
+/**
+ * Whether the process created a note file (`next.…`), by which the next process knows that the refresh token may have been sent.
+ */
 export function wroteNote(calls: readonly Call[]): boolean {
   return calls.some(({ name, about, result }) => name === 'create' && /\/next\./.test(about) && result >= 0)
 }
 
-/** Whether a call writes to an outgoing connection: even if such a call reports a failure, its bytes may have left. */
+/** Whether a call writes to an outgoing connection. If such a call reports a failure, its bytes may have left all the same. */
 export function isSend({ name, about }: Call): boolean {
   return about === 'socket' && /^(write|writev|send|sendmsg)$/.test(name)
 }
@@ -101,7 +103,7 @@ export function isOnNetwork({ about }: Call): boolean {
   return about === 'socket' || about === 'accepted'
 }
 
-/** Whether a call opens, changes or flushes a file or directory in the state directory. */
+/** Whether a call opens, changes or flushes a file or directory, other than the program's own code. */
 export function isOnDisk(call: Call): boolean {
   const names = /^(open|create|p?writev?|fsync|fdatasync|rename|link|unlink|mkdir|fchmod|chmod|ftruncate)$/
   return names.test(call.name) && !isOnNetwork(call) && !isOwnCode(call)

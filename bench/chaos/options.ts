@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 
-/** Seed of all delays, kills and samples; the scheduling of processes still differs between runs. */
+/** Seed of the random delays, kills and samples; the scheduling of processes still differs between runs. */
 export const seed = Number(process.env['MAILCLAIM_CHAOS_SEED'] ?? randomInt(2 ** 31))
 
 /** Number of clients (homes) that run at the same time. */

@@ -8,16 +8,13 @@ import { TokenService } from './token-service.ts'
 
 /** Result of one run of the program. */
 export interface Run extends Ended {
-  /** Whether the process had to be killed because it didn't end. */
+  /** Whether the process had to be killed because it didn't end within `HANGS_AFTER_MS`. */
   readonly hung: boolean
-  /** Error that the run reported with `--json`. */
+  /** Error that the run reported as JSON on stderr, as with `--json`; undefined for none. */
   readonly error: { readonly code: string; readonly message: string; readonly hint?: string } | undefined
 }
 
-/**
- * Milliseconds to wait for the end of a process before it is reported as hung and killed; longer than the longest wait for an
- * answer.
- */
+/** Milliseconds after which a running process is killed and reported as hung; longer than any answer takes to come. */
 const HANGS_AFTER_MS = 90_000
 
 /** A signed-in home directory with its own service; both can be reset to the moment of the sign-in. */
@@ -25,25 +22,24 @@ export interface Client {
   readonly service: TokenService
   readonly state: string
   readonly home: string
-  /**
-   * Resets home and service to the moment of the sign-in, with an expired access token; with `nothing`, to a home without state.
-   */
+  /** Resets home and service to the moment of the sign-in, with an expired access token; with `nothing`, the home is left empty. */
   rewind(to?: 'nothing'): void
   start(words: readonly string[], env?: Readonly<Record<string, string>>): Running
-  /** Waits for a process, and kills it if it hangs. */
+  /** Waits for a process to end, and kills it if it hangs. */
   end(running: Running): Promise<Run>
   run(words: readonly string[], env?: Readonly<Record<string, string>>): Promise<Run>
-  /** Signs in; the harness plays the browser. */
+  /** Signs in with `mailclaim login`; the harness plays the browser. */
   login(env?: Readonly<Record<string, string>>): Promise<Run>
   /** Returns the refresh tokens that the service still accepts and that are in a file of the state or config directory. */
   tokensOnDisk(): string[]
 }
 
-/** Scopes of each sign-in. */
+/** Scopes that each sign-in requests. */
 const SCOPE = 'emails:send domains:write'
 
 /**
- * Registers the creation of clients that tests share. Must be called outside of tests: at the top of a file or of a `describe`.
+ * Registers hooks that create clients before the tests and remove them afterward. Must be called outside of tests: at the top of a
+ * file or of a `describe`.
  *
  * @returns the clients, an array filled before the tests begin; and a function that registers clean-up of shared resources
  */
@@ -151,7 +147,9 @@ async function approve(url: string): Promise<void> {
   }
 }
 
-/** Processes a list, as many items at once as there are clients. */
+/**
+ * Processes each item with one of the clients, as many items at once as there are clients. @returns results in the order of items
+ */
 export async function inParallel<T, R>(
   clients: readonly Client[],
   items: readonly T[],

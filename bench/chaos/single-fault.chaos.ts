@@ -23,13 +23,13 @@ import { type Client, inParallel, type Run, shareClients } from './run-mailclaim
 import { endingOf, findMalfunctions, findUntruths } from './statements.ts'
 import { type Outcome, report } from './table.ts'
 
-/** Timeout of a test in milliseconds, generous for slow machines; each process has its own limit. */
+/** Timeout of a test in milliseconds, generous for slow machines; a hanging process is reported much earlier. */
 const HOURS = 4 * 3600 * 1000
 
 const ALL_FAULTS = Object.keys(FAULTS) as Fault[]
 const NEXT = ['grants', 'list', '--json']
 
-/** How far the refresh request had come when the session was lost. */
+/** How far the first command's refresh request had come, for a session with which the next command fails. */
 type Stranded =
   | 'a byte had left'
   | 'the answer had arrived'
@@ -42,7 +42,7 @@ interface Verified {
   readonly wrong: readonly string[]
 }
 
-/** A run with an injected fault, and the system calls that it made. */
+/** A run with an injected fault, and the system calls that the shim logged. */
 interface Aftermath {
   readonly first: Run
   readonly fault: Fault
@@ -50,14 +50,14 @@ interface Aftermath {
   readonly calls: readonly Call[]
 }
 
-/** A command to run with a fault in each of its system calls. If there is a session, its access token has expired. */
+/** A command to run with a fault in one of its system calls. If there is a session, its access token has expired. */
 interface Operation {
   readonly name: string
   readonly faults: readonly Fault[]
-  /** `nothing` starts from a home without state; the default is a signed-in home. */
+  /** State before the command: `nothing` is a home without state; the default is a signed-in home. */
   readonly from?: 'nothing'
   start(client: Client, env: Record<string, string>): Promise<Run>
-  /** Runs the next commands without a fault, and checks the messages of all commands and the stored state against the facts. */
+  /** Runs further commands without a fault, and returns the promises that these or the command with the fault broke. */
   verify(client: Client, aftermath: Aftermath): Promise<Verified>
 }
 
@@ -132,7 +132,9 @@ const LOGOUT: Operation = {
   },
 }
 
-/** Logs out without a fault, and returns the broken promises: the logout fails, or a refresh token remains on the disk. */
+/**
+ * Logs out without a fault, and returns the promises that the logout breaks, for example if a refresh token remains on the disk.
+ */
 async function leftAfterLogout(client: Client): Promise<string[]> {
   const logout = await client.run(['logout', '--json'])
   const wrong = findMalfunctions(logout)
@@ -163,24 +165,24 @@ async function verifyRefresh(
     wrong.push(`done, and the next command ends with ${endingOf(next)}`)
   if (works) return { wrong }
   if (lasts !== undefined) {
-    // If the disk stays broken after the answer, the token can't be stored: the command has to report that, with the access token
-    // or exit 4.
+    // If the disk stays broken after the answer, the new refresh token can't be stored: the command has to report that.
     if (processed > 0 && !isLost) wrong.push(`an answer was lost: ${endingOf(first)}`)
-    // If the note file can't be removed either, the next command has to report `refresh_interrupted`, whose hint says what to do.
+    // If the note file (`next.…`) can't be removed either, the next command has to end with `refresh_interrupted`, whose hint
+    // helps.
     const isNamed = next.error?.code === 'refresh_interrupted' && wroteNote(calls)
     if (bytes === 0 && !isNamed) wrong.push(`stranded, and nothing had left: ${endingOf(next)}`)
     return { stranded: bytes > 0 ? 'the answer had arrived' : 'nothing had left', wrong }
   }
   const hit = calls.find((call) => call.hit)
-  // A lost answer is a broken promise: after one failed file operation and no network fault, the second attempt stores the new
-  // token in the space reserved for it.
+  // A lost answer is a broken promise here: after one failed file operation, the program can still write the new refresh token to
+  // the space reserved for it.
   if (processed > 0 && !isKill(fault) && hit !== undefined && !isOnNetwork(hit))
     return { stranded: 'the answer had arrived', wrong: [...wrong, `an answer was lost: ${endingOf(first)}`] }
   if (bytes > 0 || (hit !== undefined && isSend(hit) && !isKill(fault)))
     return { stranded: 'a byte had left', wrong }
   if (isKill(fault) && next.error?.code === 'refresh_interrupted' && wroteNote(calls))
     return { stranded: 'killed between note and first byte', wrong }
-  // The system created the note file and reported a failure, so the file looks like another process's and must stay: the same result
+  // The note file exists, but its creation was reported as failed: the program has to take it for another process's and leave it,
   // as after a kill.
   const isUnknown = hit?.name === 'create' && hit.about.includes('/next.')
   if (isUnknown && fault === 'done but reported failed' && next.error?.code === 'refresh_interrupted')
@@ -276,7 +278,7 @@ describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at any sy
     const hit = calls.find((call) => call.hit)
     const verified = await operation.verify(client, { first, fault, lasts, calls })
     const { reuse, leaks } = client.service.counts
-    // Ignore malfunctions if Node can't read the program's own files: Node then ends with its own exit code.
+    // Ignore malfunctions if Node couldn't read the program's own code: Node then prints an error and exits by its own rules.
     const ownCode = hit !== undefined && isOwnCode(hit)
     const wrong = [...(ownCode ? [] : findMalfunctions(first, isKill(fault))), ...verified.wrong]
     if (reuse > 0) wrong.push('a rotated refresh token was sent')

@@ -2,11 +2,11 @@ import type { Run } from './run-mailclaim.ts'
 
 /** Facts about a run, observed from outside, to check the messages of the program against. */
 export interface Observed {
-  /** Number of bytes of refresh requests that the service has received. */
+  /** Number of bytes of token requests that the service has received. */
   readonly bytes: number
-  /** Number of token requests that the service has processed; each rotated the refresh token. */
+  /** Number of token requests that the service has processed; each issued a new refresh token. */
   readonly processed: number
-  /** Whether the next plain command works; undefined if that is unknown or irrelevant. */
+  /** Whether the next command, which runs without a fault, succeeds; undefined if that doesn't matter. */
   readonly nextWorks?: boolean
 }
 
@@ -15,10 +15,7 @@ interface Statement {
   readonly holds: (observed: Observed) => boolean
 }
 
-/**
- * Statements of the program about a session that can be checked, as patterns of words, since one error code covers several
- * statements. Add each new wording here.
- */
+/** Patterns of the program's statements about a session, each with the check whether the facts agree. Add each new wording here. */
 const STATEMENTS: readonly Statement[] = [
   { pattern: /nothing (?:was|has been|had been) sent/i, holds: ({ bytes }) => bytes === 0 },
   {
@@ -54,7 +51,7 @@ export function findUntruths(run: Run, observed: Observed): string[] {
   return said.map((words) => `untrue: ${JSON.stringify(words)} (${endingOf(run)})`)
 }
 
-/** Returns the malfunctions of a run: it hung, crashed, reported a bug, or printed a stack trace. @param killed ignores a crash */
+/** Returns the first malfunction of a run, if any: a hang, crash, reported bug or stack trace. @param killed ignores a crash */
 export function findMalfunctions(run: Run, killed = false): string[] {
   if (run.hung) return ['hung']
   if (typeof run.code === 'string' && !killed) return [`crashed: ${run.code}`]
@@ -63,7 +60,7 @@ export function findMalfunctions(run: Run, killed = false): string[] {
   return []
 }
 
-/** Returns exit code and error code of a run, for messages. */
+/** Returns exit code and error code of a run, for the printed table. */
 export function endingOf(run: Run): string {
   return run.error === undefined ? `exit ${run.code}` : `exit ${run.code} ${run.error.code}`
 }

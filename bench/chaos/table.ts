@@ -1,13 +1,13 @@
 import { countEach } from '../../test/session/processes.ts'
 
-/** Result of one run. */
+/** Result of one run of a command with a fault or a scripted answer. */
 export interface Outcome {
-  /** Row of the table in which the run is counted. */
+  /** Name of the table row in which the run is counted. */
   readonly group: string
   /** Place of the fault, such as a system call; printed with the fault itself (`how`) if a promise was broken. */
   readonly where: string
   readonly how: string
-  /** Broken promises; empty for a good run. */
+  /** Promises that the program broke in this run, one text each; empty for a good run. */
   readonly wrong: readonly string[]
 }
 
@@ -15,7 +15,7 @@ export interface Outcome {
 export type Columns<R extends Outcome> = Readonly<Record<string, (result: R) => boolean>>
 
 /**
- * Prints the number of runs and their results by group and in total, then the broken promises with their places.
+ * Prints a table of the runs by group and in total, then the broken promises with their places.
  *
  * @returns the number of violations by promise
  */

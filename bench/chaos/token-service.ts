@@ -16,19 +16,19 @@ interface Memory {
 export interface RequestCounts {
   /** Number of bytes received in POST requests, such as token requests, complete or not. */
   bytes: number
-  /** Number of token requests that were processed: each made a new refresh token. */
+  /** Number of token requests that were processed: each issued a new refresh token. */
   processed: number
-  /** Number of times that a rotated refresh token was sent again (reuse), which revoked its grant. */
+  /** Number of requests with a refresh token that was already rotated; each revoked the token's grant. */
   reuse: number
-  /** Number of requests that sent a refresh token to another path than the token endpoint. */
+  /** Number of requests that sent a refresh token elsewhere than to the token endpoint. */
   leaks: number
 }
 
-/** Answer to one token request that replaces the usual one. */
+/** Answer to one token request in place of the service's usual one. */
 export interface ScriptedAnswer {
-  /** Whether the service processes the request before it answers. */
+  /** Whether the service processes the request, and so rotates the refresh token, before it answers. */
   readonly process: boolean
-  /** Writes the answer and ends the connection. @param tokens token response as JSON; empty if the request wasn't processed */
+  /** Writes the answer and ends the connection. @param tokens token response as JSON; empty if the service issued no tokens */
   write(socket: Socket, tokens: string): Promise<void> | void
 }
 
@@ -43,9 +43,8 @@ const SIGN_IN_SECONDS = 0.001
 const REFRESHED_SECONDS = 900
 
 /**
- * The part of the service that a session needs: authorization, token endpoint, one list. Rotates refresh tokens, revokes a grant on
- * reuse, and counts requests. Shares no code with the client and the sandbox except Node's HTTP server: a mistake in shared code
- * would go unnoticed.
+ * A service with what a session needs: authorization, a token endpoint that rotates refresh tokens, and one list. Shares no code
+ * with the client or the sandbox, in which a common mistake would go unnoticed.
  */
 export class TokenService {
   readonly #server = createServer((request, response) => void this.#answer(request, response))
@@ -64,7 +63,7 @@ export class TokenService {
 
   private constructor() {
     this.#server.on('connection', (socket) => this.#watch(socket))
-    // Give no answer to a client that disconnects in the middle of a request; Node would answer 400.
+    // Give no answer to a client that disconnects in the middle of a request, as a killed process does; Node would answer 400.
     this.#server.on('clientError', (_, socket) => socket.destroy())
   }
 
@@ -92,7 +91,7 @@ export class TokenService {
     return structuredClone(this.#memory)
   }
 
-  /** Restores a state, with all counts at 0 and no scripted answer. */
+  /** Restores a remembered state, with all counts at 0 and no scripted answer. */
   rewind(memory: Memory): void {
     for (const socket of this.#connections) socket.destroy()
     this.#before = memory
@@ -113,7 +112,7 @@ export class TokenService {
     return this.#memory.accessTokens.get(accessToken)?.scope
   }
 
-  /** Whether the last accepted request for the list used a token of a grant that was issued after the last rewind. */
+  /** Whether the last successful request for the list used an access token of a grant from after the last rewind. */
   get servedNewGrant(): boolean {
     return this.#servedGrant !== undefined && !this.#before.grants.has(this.#servedGrant)
   }
@@ -126,7 +125,7 @@ export class TokenService {
   }
 
   /**
-   * Waits, for at most two seconds, until the service has read and answered everything that ended processes sent.
+   * Waits, for at most two seconds, until no connection is open and the bytes of ended processes have arrived.
    *
    * @param bytes number of bytes that the processes are known to have sent since the last rewind
    */

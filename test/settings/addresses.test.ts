@@ -43,7 +43,7 @@ it.each([
   'https://“api.example.com”',
   'https://u:p@x',
   'https://x/?a=1',
-])('the base URL %j is refused with exit 3', (text) => {
+])('parseBaseUrl rejects the base URL %j with exit 3', (text) => {
   expect(() => parseBaseUrl(text, '--base-url')).toThrow(
     expect.objectContaining({ exit: 3, code: 'base_url_unusable' }),
   )
@@ -80,7 +80,7 @@ it.each([
   ['::1', '::1', 53],
   ['[::1]', '::1', 53],
   ['[2620:fe::fe]:5353', '2620:fe::fe', 5353],
-])('the DNS server %s has the address %s and port %s', (text, address, port) => {
+])('the DNS server address %s is parsed as the IP address %s and the port %s', (text, address, port) => {
   expect(parseDnsServerAddress(text, '--resolver')).toEqual({ address, port })
 })
 
@@ -95,7 +95,7 @@ it.each([
   '[::1',
   '::1]:53',
   '[9.9.9.9',
-])('the DNS server address %j is refused with exit 2', (text) => {
+])('the DNS server address %j is rejected with exit 2', (text) => {
   expect(() => parseDnsServerAddress(text, '--resolver')).toThrow(expect.objectContaining({ exit: 2 }))
 })
 
@@ -114,7 +114,7 @@ it.each([
   ['https://me:secret@dns.example/dns-query', '"https://…@dns.example/dns-query" contains a user name'],
   ['tls://dns.example', 'is not an https address'],
   ['dns.example/dns-query', 'is not a URL'],
-])('the resolver %s is refused with an error that contains: %s', (text, why) => {
+])('the resolver %s is rejected with an error that contains: %s', (text, why) => {
   expect(() => parseResolver(text, '--resolver')).toThrow(
     expect.objectContaining({ exit: 2, message: expect.stringContaining(why) }),
   )
@@ -135,7 +135,7 @@ it('any IPv4 address with a port, and any IPv6 address with or without a port, i
   )
 })
 
-it.each(['1e3', '-1', '0', '65536', ' ', '80x', '0x50'])('parseInteger refuses the port %j', (text) => {
+it.each(['1e3', '-1', '0', '65536', ' ', '80x', '0x50'])('parseInteger rejects the port %j', (text) => {
   expect(() => parseInteger(text, '--port', 1, MAX_PORT)).toThrow(expect.objectContaining({ exit: 2 }))
 })
 

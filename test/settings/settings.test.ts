@@ -80,7 +80,7 @@ describe.each(Object.entries(EXAMPLES) as [SettingKey, readonly [string, string 
     })
 
     if (invalid === null) return
-    test(`an invalid value of the setting ${key} is refused by config set and by getSetting`, async () => {
+    test(`an invalid value of the setting ${key} is rejected by config set and by getSetting`, async () => {
       const context = createFakeContext()
       expect(await run(['config', 'set', name, invalid], context)).toBe(2)
       expect(context.stderr.text).toMatch(new RegExp(`^error: .*(${name}|${JSON.stringify(invalid)})`))
@@ -98,7 +98,7 @@ test('the default of each setting is a valid value', () => {
   }
 })
 
-test('an invalid resolver is no error in login --with-api-key, which does not query DNS', async () => {
+test('an invalid resolver setting does not fail login --with-api-key, which does not query DNS', async () => {
   const settings = { base_url: 'http://127.0.0.1:1', resolver: 'dns.example' }
   const context = createFakeContext({ environment: { settings }, respond: () => jsonResponse(200, {}) })
   context.stdin.stream.end('key_0123456789')

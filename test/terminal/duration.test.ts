@@ -41,6 +41,6 @@ describe('a time relative to now', () => {
   })
 })
 
-test('a full timestamp is formatted in UTC to the second', () => {
+test('formatTime formats a time in UTC, without fractions of a second', () => {
   expect(formatTime(Date.parse('2026-11-21T16:29:28.501Z'))).toBe('2026-11-21 16:29:28 UTC')
 })

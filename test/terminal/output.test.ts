@@ -62,7 +62,7 @@ test('any list printed as JSON is one valid document, with one item per line on 
   )
 })
 
-test.each(['json', 'jsonl', 'tsv', 'table'])('a list in %s prints its first page at once', async (format) => {
+test.each(['json', 'jsonl', 'tsv', 'table'])('a list in %s prints each page at once', async (format) => {
   const { io, context } = await ioFor({ format })
   await io.list(COLUMNS).page({ items: [{ id: ID }] })
   expect(context.stdout.text).toContain(ID)
@@ -147,7 +147,7 @@ describe('a table', () => {
     `)
   })
 
-  test('a table in a narrow terminal drops optional columns before it breaks words, and in 40 columns shows a detail view of each item', () => {
+  test('a table that is too wide for the terminal leaves out optional columns, or becomes a detail view of each item', () => {
     const columns: readonly Column[] = [...TABLE.slice(0, 2), { field: 'created', optional: true }]
     const item = { id: id(1), name: 'contacts:write', created: '3 hours ago' }
     const table = tableOf(60, columns)
@@ -156,7 +156,7 @@ describe('a table', () => {
     expect(tableOf(40).render([item, item])).toMatch(/^Id\n {2}6f.*\nName +contacts:write\nCount +–\n\nId\n/)
   })
 
-  test('a table adapts its column widths to each page, and prints the heading once', () => {
+  test('the second page of a table also fits the terminal, and has no heading', () => {
     const renderer = tableOf(56)
     renderer.render([{ id: id(1), name: 'Newsletter', count: 5 }])
     const second = renderer.render([{ id: id(2), name: long, count: 6 }])
@@ -166,7 +166,7 @@ describe('a table', () => {
   })
 
   test.each(['日本語のクライアント', '👩‍💻 dev', '❤️ heart', 'e\u0301clair', '🇨🇭 flag', 'plain'])(
-    'the columns of a table stay aligned with %s in a cell',
+    'the columns of a table stay aligned with "%s" in a cell',
     (name) => {
       const items = [name, 'x'].map((text, index) => ({ id: id(index), name: text, count: 7 }))
       const lines = tableOf(200).render(items).trimEnd().split('\n')
@@ -205,7 +205,7 @@ describe('a table', () => {
       expect(line).toMatch(/^\x1b\[32m[^\x1b]+\x1b\[39m( +x)?$/)
   })
 
-  test('a table with a cell of 200,000 characters is laid out in less than 5 seconds of CPU time', () => {
+  test('a table with a cell of up to 200,000 characters is laid out in less than 5 seconds of CPU time', () => {
     for (const name of ['x'.repeat(200_000), 'word '.repeat(40_000), '👩‍👩‍👧'.repeat(120)]) {
       const before = process.cpuUsage()
       tableOf(80).render([{ id: id(1), name, count: 1 }])
@@ -255,7 +255,7 @@ test('without a terminal, progress is one line per new text; with --quiet or --j
   }
 })
 
-test('on a terminal, the line of a running step is animated below other output, and the line of a finished step stays', async () => {
+test('on a terminal, the text of a running step is animated below other output, and the text of a finished step stays', async () => {
   const { io, context } = await ioFor({}, 60)
   await io.progress.update('waiting for DNS')
   await io.warn('no answer yet')

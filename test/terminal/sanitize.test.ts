@@ -59,7 +59,7 @@ it('an excerpt of an HTML page contains only the text of the page', () => {
   expect(excerpt(page)).toBe('502 Bad Gateway nginx')
 })
 
-it('an excerpt of a longer text is cut with an ellipsis, and sanitized', () => {
+it('an excerpt of a long text ends with an ellipsis, and is sanitized', () => {
   const text = excerpt(`\x1b[31m${'é'.repeat(100_000)}`, 20)
   expect(text).not.toMatch(HARMFUL)
   expect(text.length).toBeLessThan(40)
