@@ -5,12 +5,11 @@ import { clip } from '../terminal/sanitize.ts'
 import { oauthError } from './errors.ts'
 
 /**
- * Builds the URL of the authorization request (RFC 6749 section 4.1.1), which the browser opens.
+ * Builds the URL of the authorization request (RFC 6749 section 4.1.1).
  *
  * @param endpoint the authorization endpoint; its own query is kept, but `parameters` replace parameters of the same name
  * @param parameters query parameters by name; undefined values are left out
- * @throws CliError `authorization_endpoint_unusable`, exit 3, unless `endpoint` is https (or http on loopback), without user name
- *   and password
+ * @throws CliError `authorization_endpoint_unusable`, exit 3, unless `endpoint` is https (or http on loopback) without user info
  */
 export function buildAuthorizationUrl(
   endpoint: string,
@@ -31,7 +30,10 @@ export function buildAuthorizationUrl(
   return url
 }
 
-/** A valid redirect: parameters with a code, or the service's OAuth error as an exception (RFC 6749 sections 4.1.2 and 4.1.2.1). */
+/**
+ * A valid authorization response (RFC 6749 section 4.1.2): its parameters with a code, or the service's OAuth error as an
+ * exception.
+ */
 export type AuthorizationResponse = URLSearchParams | CliError
 
 /**
@@ -50,7 +52,7 @@ export function validateRedirectQuery(
   const answers = ['code', 'error'].flatMap((name) => parameters.getAll(name))
   if (answers.length !== 1) return `it has ${answers.length === 0 ? 'no code' : 'more than one answer'}`
   const iss = parameters.get('iss')
-  // Treat issuers that differ only in a trailing slash as equal, because some services add or drop the slash.
+  // Treat issuers that differ only in trailing slashes as equal, because some services add or drop a slash.
   const isSameIssuer = iss?.replace(/\/+$/, '') === server.issuer.replace(/\/+$/, '')
   if (iss !== null && !isSameIssuer)
     return `it comes from the issuer ${clip(iss, 200)} instead of ${server.issuer} (--issuer)`

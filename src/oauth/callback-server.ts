@@ -18,8 +18,8 @@ interface CallbackServerOptions {
   readonly target: RedirectionEndpoint
   readonly state: string
   /**
-   * Called with the parameters of each redirect that has the right state, until one is accepted. The browser that brought the
-   * accepted redirect waits until `respond` is called with a page.
+   * Called with the parameters of each redirect that passes the server's checks, until one is accepted. The browser that brought
+   * the accepted redirect then waits until `respond` is called with a page.
    *
    * @returns why the redirect is refused; undefined if it is accepted
    */
@@ -38,9 +38,8 @@ export function toFailurePage(error: unknown): CallbackPage {
 }
 
 /**
- * Starts the HTTP server that receives the redirect (RFC 8252 section 7.3). Other programs, web pages and other users of the
- * machine can send requests too. So method, path, Host and state are checked before `receive` is called; a request that fails a
- * check gets an error page and doesn't affect the sign-in.
+ * Starts the HTTP server that receives the redirect (RFC 8252 section 7.3). Other programs, web pages and users of the machine can
+ * send requests too, so a request with another method, path, Host or state gets an error page and doesn't affect the sign-in.
  *
  * @returns the redirect URI with the actual port, and a function that stops the server
  * @throws CliError `cannot_listen`, exit 1, for example if the port is in use
@@ -63,7 +62,7 @@ export async function startCallbackServer({ target, state, receive }: CallbackSe
     if (request.method !== 'GET') return refuse(405, 'Not allowed')
     const [path, ...query] = (request.url ?? '').split('?')
     // Only a request target in origin form begins with the path (RFC 9112 section 3.2.1), so this check also refuses the absolute
-    // form, `http://…`.
+    // form.
     if (path !== target.path) return refuse(404, 'Nothing here')
     const [host, ...hosts] = request.headersDistinct['host'] ?? []
     // Refuse another Host (DNS rebinding) and a second Host header, which RFC 9112 section 3.2 forbids: Node would silently use the
@@ -114,14 +113,14 @@ export async function startCallbackServer({ target, state, receive }: CallbackSe
   try {
     const port = await open(first, target.port)
     for (const host of others) {
-      // Fail if another program has the port, because that program could receive the code. Ignore any other error, such as that of
-      // a machine without IPv6, which can't listen on ::1.
+      // Fail if another program has the port of this address, because that program could receive the code. Ignore other errors: a
+      // machine without IPv6 can't listen on ::1.
       await open(host, port).catch((error: NodeJS.ErrnoException) => {
         if (error.code === 'EADDRINUSE') throw error
       })
     }
     const redirectUri = target.uri ?? `http://${first}:${port}${target.path}`
-    // Take the host from the URL, which omits the default port 80 like the Host header that `examine` compares with `authority`.
+    // Take the host from the parsed URL, which omits port 80, as browsers do in the Host header that `examine` compares.
     authority = new URL(redirectUri).host
     return { redirectUri, close }
   } catch (error) {
@@ -136,7 +135,7 @@ export async function startCallbackServer({ target, state, receive }: CallbackSe
 
 /** Sends a page; resolves when the page is written to the connection, or the connection is closed. */
 async function sendPage(response: ServerResponse, page: CallbackPage): Promise<void> {
-  // Skip a closed connection, for example of a closed tab: writing to it would emit an error.
+  // Skip a closed connection (as of a closed tab): writing to it would emit an error.
   if (response.destroyed) return
   const nonce = randomBytes(16).toString('base64')
   // The headers keep the page from running scripts, loading resources, being framed, sending a Referer, or being cached.

@@ -6,18 +6,17 @@ import { isRedirect, noResponseError, redirectError } from '../service/problems.
 import { appendPath, formatUrl, isLoopback } from '../settings/addresses.ts'
 import type { Io } from '../terminal/io.ts'
 
-/** Time limit in milliseconds of each discovery request; short, because a sign-in also works without metadata. */
+/** Time limit in milliseconds of each request during discovery; short, because a sign-in also works without metadata. */
 const METADATA_TIMEOUT_MS = 5000
 
 /**
- * Requests the authorization server's metadata (RFC 8414). Without usable metadata, returns the issuer with the default
- * authorization endpoint, `{base}/oauth/authorize`. Metadata of another issuer are ignored (RFC 8414 section 3.3). No request uses
- * the `token_endpoint` of metadata: tokens go only to the base URL, because anyone who can change the metadata could otherwise
- * receive refresh tokens.
+ * Requests the authorization server's metadata (RFC 8414). Without usable metadata, returns the default authorization endpoint,
+ * `{base}/oauth/authorize`. Nothing may use the `token_endpoint` of metadata: whoever can change the metadata would receive refresh
+ * tokens, so tokens go to the base URL alone.
  *
  * @param issuer `--issuer`; undefined if the service is its own authorization server
- * @throws CliError `unreachable` or `timeout`, exit 7, if no connection can be made; `redirected`, exit 7, if the metadata and
- *   `{base}/oauth/token` both redirect; the interrupt's reason
+ * @throws CliError exit 7 if no connection can be made, or `{base}/oauth/token` redirects as well as the metadata; the interrupt's
+ *   reason
  */
 export async function discoverAuthorizationServer(
   base: URL,
@@ -33,8 +32,7 @@ export async function discoverAuthorizationServer(
     const response = await oauth.discoveryRequest(server, {
       algorithm: 'oauth2',
       [oauth.allowInsecureRequests]: isLoopback(server.hostname),
-      // Replace oauth4webapi's `fetch` with the program's HTTP transport, which has time limits, supports proxies and follows no
-      // redirect.
+      // Use the program's HTTP transport instead of `fetch`: it has time limits and supports proxies.
       [oauth.customFetch]: async (url, { headers }) => {
         const get = (address: URL) =>
           io.http.send({

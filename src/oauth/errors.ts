@@ -1,8 +1,8 @@
 import { CliError, ERRORS, type ErrorCode } from '../errors.ts'
 
 /**
- * Hints by error code: codes of RFC 6749 sections 4.1.2.1 and 5.2 and RFC 8707 section 2, and this program's own, such as
- * `no_refresh_token`. Undefined for a code with which only the service's message can help.
+ * Hints by error code, a code of OAuth (RFC 6749, RFC 8707) or of this program. Undefined where only the service's message can
+ * help.
  */
 export const OAUTH_ERROR_HINTS = {
   access_denied: 'sign in to the service in that browser, then sign in again here and approve it',
@@ -22,13 +22,13 @@ export const OAUTH_ERROR_HINTS = {
  * Creates the exception for an OAuth error of the authorization or token endpoint, or for a missing refresh token.
  *
  * @param error the `error` parameter, such as `invalid_grant`; `no_refresh_token` for a token response without a refresh token
- * @param serviceMessage the service's message with the `error` parameter, or the parameter alone; empty for `no_refresh_token`
+ * @param serviceMessage text of the service for the end of the message; empty if there is none
  * @param status HTTP status of the token endpoint's error response; otherwise undefined
  */
 export function oauthError(error: string, serviceMessage: string, status?: number): CliError {
   const isLater = ['server_error', 'temporarily_unavailable', 'slow_down'].includes(error)
-  // Four errors of OpenID Connect Core 1.0 section 3.1.2.6 get the code and hint of `access_denied`: the user has to sign in,
-  // consent or choose an account in the browser.
+  // Four errors of OpenID Connect Core 1.0 section 3.1.2.6 get the code and hint of `access_denied`: the user has to act in the
+  // browser.
   const needsPrompt = /^(interaction|login|consent|account_selection)_required$/.test(error)
   // `access_denied` belongs to the authorization endpoint (RFC 6749 section 4.1.2.1), so its hint is about the browser. From the
   // token endpoint (with a `status`), treat it as a plain refusal.
@@ -36,7 +36,7 @@ export function oauthError(error: string, serviceMessage: string, status?: numbe
   const known = isKnown ? (error as keyof typeof OAUTH_ERROR_HINTS) : 'refused'
   const code = isLater ? 'service_unavailable' : needsPrompt ? 'access_denied' : known
   const message = needsPrompt ? 'the service needs you to sign in or approve there first' : ERRORS[code][2]
-  // Scripts compare the code in JSON errors, so an `error` with other characters goes into the message only.
+  // Scripts compare the code in JSON errors, so an `error` that doesn't look like a code goes into the message alone.
   const shownCode = /^[a-z][a-z0-9_]{1,63}$/.test(error) ? error : undefined
   const whole = serviceMessage === '' ? message : `${message}: ${serviceMessage}`
   return new CliError(code, whole, { shownCode, hint: OAUTH_ERROR_HINTS[code], status })

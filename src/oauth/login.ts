@@ -20,19 +20,19 @@ export interface LoginOptions {
   readonly timeoutMs: number
   /** `--issuer`: identifier of the authorization server (RFC 8414 section 2); if undefined, the base URL. */
   readonly issuer: string | undefined
-  /** `--authorization-endpoint`; undefined for the endpoint from metadata or, without metadata, the default one. */
+  /** `--authorization-endpoint`; undefined to use what `discoverAuthorizationServer` returns. */
   readonly authorizationEndpoint: string | undefined
 }
 
 export interface LoginReporter {
-  /** Called with the URL of the authorization request once the callback server listens. */
+  /** Called once the callback server listens, with the URL that the user has to open. */
   ready(url: string): Promise<void>
   browserFailed(): Promise<void>
   /** Called with the reason if a paste, or a redirect with the right state, can't be used; the sign-in keeps waiting. */
   ignored(why: string): Promise<void>
 }
 
-/** A valid redirect (with a code or an error), from the callback server or from a paste; or Ctrl-C within a paste. */
+/** End of the wait for a redirect: a valid redirect (with a code or an error), or Ctrl-C within a paste. */
 interface Received {
   readonly response: AuthorizationResponse
   /** Shows a page in the browser that brought the redirect; undefined for a paste. */
@@ -47,10 +47,9 @@ const RELOAD_MS = 2000
  * "signed in" only after `exchange` has resolved.
  *
  * @param exchange exchanges the code and stores the session
- * @returns the result of `exchange`, and `closed`, which resolves when the callback server has stopped, up to 2 seconds later
- * @throws CliError exit 3 without a base URL or client id; `login_timeout`, exit 4, without a valid redirect in time;
- *   `cannot_listen`, exit 1; the service's OAuth error; errors of `discoverAuthorizationServer`, `buildAuthorizationUrl` and
- *   `exchange`; the interrupt's reason
+ * @returns the result of `exchange`, and `closed`, which resolves when the callback server has stopped
+ * @throws CliError `login_timeout`, exit 4, without a valid redirect in time; the redirect's OAuth error; errors of `exchange` and
+ *   of the steps before it; the interrupt's reason
  */
 export async function loginInBrowser<T>(
   options: LoginOptions,
@@ -69,10 +68,7 @@ export async function loginInBrowser<T>(
     finish = resolve
   })
   let unusable: string | undefined
-  /**
-   * Ends the wait if the answer is a valid redirect or an exception. Otherwise reports why the answer is refused, and returns that
-   * reason.
-   */
+  /** Ends the wait with a valid redirect or an exception. Returns, and reports, why any other answer is refused. */
   const receive = (answer: URLSearchParams | CliError | string, respond?: Received['respond']) => {
     const response =
       answer instanceof URLSearchParams ? validateRedirectQuery(server, clientId, answer, state) : answer

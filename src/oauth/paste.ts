@@ -2,41 +2,37 @@ import type { ReadStream } from 'node:tty'
 import type { Context } from '../context.ts'
 import { InterruptedError } from '../errors.ts'
 
-/**
- * Known parts of this sign-in's redirect: the state, the issuer without a final slash, and the redirect URI's host with its port.
- */
+/** Known parts of this sign-in's redirect: state, issuer without slashes at its end, and the redirect URI's host with its port. */
 type ExpectedRedirect = Readonly<Record<'state' | 'issuer' | 'host', string>>
 
 /** Milliseconds without input after which a paste counts as complete. */
 const PASTE_END_MS = 300
-/** Maximum length of `earlier` and of `latest` in `readPastes`, in characters each; far more than an address has. */
+/** Maximum length in characters of `earlier` and of `latest` in `readPastes`; far more than an address has. */
 const MAX_INPUT_LENGTH = 64 * 1024
 /**
- * Matches a line that a terminal in canonical mode may have cut off: such terminals drop the rest of a line after 4,095 bytes
- * (Linux) or 1,024 bytes (macOS).
+ * Matches a line of about the length at which a terminal in canonical mode drops the rest: 4,095 bytes on Linux, 1,024 on macOS.
+ * Such a line may lack its end.
  */
 const CUT_LINE = /^(.{1022,1024}|.{4094,4096})$/gm
 /**
- * Matches a run of characters that a query may contain (RFC 3986 section 3.4), without `?`, quotation marks and parentheses, which
- * mark the beginning or end of a query in pasted text.
+ * Matches a possible query of a redirect: a run of characters that a query may contain (RFC 3986 section 3.4), but no `?`,
+ * quotation mark or parenthesis, which delimit a query in pasted text.
  */
 const QUERY_RUN = /[\w.~%!$*+,;:@/=&-]+/g
 /**
- * Matches the `code` or `error` of a query with its value. A value that contains `://`, `code=` or `error=` doesn't match: it comes
- * from a cut address and the next address in the paste.
+ * Matches the `code` or `error` in a query, with its value. A value with `://`, `code=` or `error=` doesn't match: it is a cut
+ * address followed by the next address of the paste.
  */
 const CODE_OR_ERROR = /(?:^|&)(?:code|error)=(?![^&]*(?:(?:code|error)=|:\/\/))[^&]+/
 
 /**
- * Reads pasted text from standard input while a sign-in waits. Over SSH, in WSL or in a container, the browser may not reach the
- * callback server, but the user can copy the redirect from the browser's address bar.
+ * Reads pasted text from standard input while a sign-in waits: the browser may not reach the callback server (as over SSH or in a
+ * container), but the user can copy the redirect from the browser's address bar.
  *
- * A terminal in canonical mode delivers complete lines only, so the last line of an address that was pasted in several lines would
- * arrive only after Enter. In raw mode it arrives at once, so raw mode is on from the first input until input pauses. On Windows
- * raw mode stays off, because the console would discard that last line.
+ * A terminal in canonical mode delivers the last line of a paste only after Enter, in raw mode at once. So raw mode is on from the
+ * first input until input pauses; on Windows it stays off, because the console would discard that last line.
  *
- * @param judge called when input pauses, with all text so far, and with the part of it that arrived after the last pause at a line
- *   end
+ * @param judge called when input pauses, with the text so far, and with the part of it since the last pause that came at a line end
  * @returns a function that stops reading
  */
 export function readPastes(
@@ -54,8 +50,8 @@ export function readPastes(
     cancel = clock.alarm(PASTE_END_MS, () => {
       setRaw(false)
       judge(earlier + latest, latest)
-      // Once `latest` ends with a line end, move it to `earlier`, so that the next paste can also be judged alone. In raw mode
-      // Enter sends a carriage return, so accept either line end.
+      // Once `latest` ends with a line end (in raw mode, Enter sends a carriage return), move it to `earlier`, so that the next
+      // paste is also judged alone.
       if (/[\r\n]$/.test(latest)) [earlier, latest] = [(earlier + latest).slice(-MAX_INPUT_LENGTH), '']
     })
   }
@@ -68,15 +64,13 @@ export function readPastes(
 }
 
 /**
- * Finds the redirect (RFC 6749 section 4.1.2) in pasted text: an address or its query, even if broken into lines, quoted, escaped
- * or wrapped into a link scanner's address. A bare code is refused, because nothing shows that it belongs to this sign-in.
- *
- * The end of the code must be certain, because the exchange of a truncated code would end the sign-in. So the code must be followed
- * by another parameter, a fragment or a closing quotation mark or bracket, or end a line that arrived alone, unbroken and complete.
+ * Finds the redirect (RFC 6749 section 4.1.2) of this sign-in in pasted text: an address or its query, perhaps quoted, escaped or
+ * broken into lines. A bare code is refused, because nothing shows that it belongs to this sign-in, and so is a code that looks cut
+ * off, because its exchange would end the sign-in.
  *
  * @param latest the last part of `text`, as from `readPastes`
- * @returns the redirect's parameters; an `InterruptedError` for Ctrl-C; the reason, as a string, why `latest` is refused;
- *   undefined if there is no redirect yet and `latest` is blank or its last line hasn't ended
+ * @returns the redirect's parameters; an `InterruptedError` for Ctrl-C; the reason, as a string, why `latest` is refused; undefined
+ *   if `latest` is blank or its last line hasn't ended
  */
 export function parsePastedRedirect(
   text: string,
@@ -91,15 +85,15 @@ export function parsePastedRedirect(
 }
 
 /**
- * Removes line breaks and blanks from a paste, and marks with NUL where a line may be cut off. Undoes escapes of `&`, `?` and `=`
- * (HTML, JSON, cmd, shells), and up to three layers of percent-encoding until `code=` or `error=` appears.
+ * Prepares a paste for `findRedirect`: removes line breaks and blanks, marks with NUL where a line may be cut off, undoes common
+ * escapes of `&`, `?` and `=`, and up to three layers of percent-encoding until `code=` or `error=` appears.
  */
 function normalizePaste(text: string): string {
   let plain = text
     .replace(CUT_LINE, '$&\0')
     .replace(/\s+/g, '')
-    // Replace the markers of bracketed paste (ESC[200~ before and ESC[201~ after pasted text) with `>`, which `findRedirect`
-    // accepts as the end of an address.
+    // Replace the markers of bracketed paste, ESC[200~ and ESC[201~, with `>`, which `findRedirect` accepts as the end of an
+    // address.
     .replace(/(?:\u001b|\^\[)\[20[01]~/g, '>')
     .replace(/&amp;|\\u0026/g, '&')
     .replace(/[\^\\](?=[&?=])/g, '')

@@ -1,7 +1,9 @@
 import { usageError } from '../errors.ts'
 import { isLoopback } from '../settings/addresses.ts'
 
-/** The client's redirection endpoint (RFC 6749 section 3.1.2): IP addresses, port (0: any free port) and path of its server. */
+/**
+ * The client's redirection endpoint (RFC 6749 section 3.1.2), with the addresses, port (0: any free port) and path of its server.
+ */
 export interface RedirectionEndpoint {
   /** `--redirect-uri` exactly as given; undefined for `http://127.0.0.1:{port}/callback` with any free port. */
   readonly uri: string | undefined
@@ -14,7 +16,7 @@ export interface RedirectionEndpoint {
  * Parses a loopback redirect URI (RFC 8252 section 7.3). The default is 127.0.0.1 rather than `localhost` (RFC 8252 section 8.3).
  *
  * @param uri `--redirect-uri`, for clients that are registered with a fixed port and path; undefined for the default
- * @throws CliError `usage`, exit 2, unless `uri` is an http URL of this machine with a port, and without user info and fragment
+ * @throws CliError `usage`, exit 2, if `uri` isn't an http URL on loopback with a port, or has user info or a fragment
  */
 export function parseRedirectUri(uri: string | undefined): RedirectionEndpoint {
   if (uri === undefined) return { uri, hosts: ['127.0.0.1'], port: 0, path: '/callback' }

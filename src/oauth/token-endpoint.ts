@@ -19,7 +19,7 @@ import { redact, redactTokens } from '../terminal/redact.ts'
 import { OAUTH_ERROR_HINTS, oauthError } from './errors.ts'
 
 interface TokenRequest {
-  /** Base URL of the service; requests go to `{base}/oauth/token`, with the path of `base` kept. */
+  /** Base URL of the service; its token endpoint is `{base}/oauth/token`. */
   readonly base: URL
   readonly clientId: string
 }
@@ -36,26 +36,23 @@ export interface CodeExchangeRequest extends TokenRequest {
 }
 
 /**
- * Refresh request (RFC 6749 section 6). `beforeSend` runs just before the first byte of the request is written; if it throws,
- * nothing is sent.
+ * Refresh request (RFC 6749 section 6). `beforeSend` runs just before its first byte is written; if `beforeSend` throws, nothing is
+ * sent.
  */
 interface RefreshRequest extends TokenRequest, Pick<HttpRequest, 'beforeSend'> {
   readonly refreshToken: string
-  /** Scopes, separated by spaces, that narrow the new access token; undefined requests the complete scope of the grant. */
+  /** Scopes, separated by spaces, to which the new access token is narrowed; undefined requests the complete scope of the grant. */
   readonly scope: string | undefined
-  /** Scope of the grant, which the new access token has if neither `scope` nor the response names another. */
+  /** Scope of the grant, assumed for the new access token if neither `scope` nor the response names one. */
   readonly grantedScope: string | undefined
 }
 
-/** An access token from a token response (RFC 6749 section 5.1), with defaults for fields that the service left out. */
+/** Usable access token from a token response (RFC 6749 section 5.1). */
 export interface AccessToken {
   readonly value: string
   /** Scopes separated by spaces; null if unknown. */
   readonly scope: string | null
-  /**
-   * Expiry in milliseconds since 1970 by this machine's clock. If the clock is set back later, the service may refuse the token
-   * (401) before this time.
-   */
+  /** Expiry in milliseconds since 1970 by this machine's clock. The service may refuse the token (401) earlier. */
   readonly expiresAt: number
   readonly lifetimeSeconds: number
 }
@@ -65,12 +62,11 @@ export interface TokenPair {
   readonly refreshToken: string
 }
 
-/** Outcome of a refresh request: the refresh token is replaced, no longer valid, unused, or in an unknown state. */
+/** Outcome of a refresh request, by what it means for the refresh token that was sent. */
 export type RefreshOutcome =
   /**
-   * The response has a refresh token, `refreshToken`, which must be stored in place of the one that was sent, even if the rest of
-   * the response is unusable. `access` is undefined if the access token is unusable; `defect` then names the missing or malformed
-   * field.
+   * The response has a refresh token, which must be stored in place of the one that was sent. `access` is undefined if the response
+   * has no usable access token; `defect` then says why.
    */
   | {
       readonly kind: 'success'
@@ -81,12 +77,12 @@ export type RefreshOutcome =
   /** `invalid_grant`: the service no longer accepts the refresh token, so the user has to sign in again. */
   | { readonly kind: 'over'; readonly description: string | undefined }
   /**
-   * Nothing was sent, or the request was refused, so the same refresh token may be sent again once the cause of `error` is gone. If
-   * `isTransient`, waiting may be enough, for `retryAfterMs` of the error if it has one.
+   * Nothing was sent, or the service refused the request, so the same refresh token may be sent again. If `isTransient`, waiting
+   * may be enough.
    */
   | { readonly kind: 'unused'; readonly error: CliError; readonly isTransient: boolean }
   /**
-   * The service may have rotated the refresh token. So the old refresh token must not be sent again unless the user asks for it
+   * The service may have rotated the refresh token. So the old one must not be sent again unless the user asks for it
    * (`--retry-interrupted`): reuse could revoke the grant. `why` describes the response or the error.
    */
   | { readonly kind: 'unknown'; readonly why: string }
@@ -96,7 +92,7 @@ export type RefreshOutcome =
  * renewed in time.
  */
 const DEFAULT_LIFETIME_SECONDS = 300
-/** Maximum `expires_in` in seconds; a larger one is reduced to it, because the expiry might exceed the range of `Date`. */
+/** Maximum lifetime in seconds, even if `expires_in` is larger: the expiry could exceed the range of `Date`. */
 const MAX_LIFETIME_SECONDS = 366 * 24 * 3600
 /**
  * Minimum time limit of a token request in milliseconds. A code or refresh token may work only once, so a short `--http-timeout`
@@ -111,8 +107,7 @@ export function tokenRequestTimeoutMs(settings: Pick<Settings, 'httpTimeoutMs'>)
 /**
  * Exchanges an authorization code for tokens (RFC 6749 section 4.1.3 with RFC 7636 section 4.5).
  *
- * @throws CliError the OAuth error of the response, exit 3, 4, 6 or 7; `no_refresh_token`, exit 6; `service_unavailable`, exit 7,
- *   if there is no usable response; `redirected`, exit 7
+ * @throws CliError if there is no response, or one without both tokens
  */
 export async function exchangeCode(io: Io, request: CodeExchangeRequest): Promise<TokenPair> {
   const { code, codeVerifier: code_verifier, redirectUri: redirect_uri, requestedScope } = request
@@ -139,10 +134,7 @@ function exchangeError(why: string, options: { status?: number; cause?: Error; h
   return new CliError('service_unavailable', message, { ...options, hint })
 }
 
-/**
- * Sends a refresh token (RFC 6749 section 6) at most once, without following redirects, and classifies the outcome. Never throws:
- * every failure, an interrupt included, becomes an outcome.
- */
+/** Sends a refresh request and classifies its outcome. Never throws: a failure, even an interrupt, becomes an outcome. */
 export async function sendRefreshToken(io: Io, request: RefreshRequest): Promise<RefreshOutcome> {
   const { refreshToken, scope, grantedScope, base, beforeSend } = request
   const fields = { grant_type: 'refresh_token', refresh_token: refreshToken, ...(scope && { scope }) }
@@ -158,7 +150,7 @@ export async function sendRefreshToken(io: Io, request: RefreshRequest): Promise
  * Sends one form-encoded request to the token endpoint, on a new connection.
  *
  * @param scope scope of the access token if the response names none
- * @throws HttpTransportError if no response headers arrived, or `base` is plain http to another machine; CliError `redirected`, exit 7
+ * @throws HttpTransportError if no response headers arrived, or `base` is plain http to another machine; CliError `redirected`
  */
 async function postForm(
   io: Io,
@@ -189,10 +181,7 @@ async function postForm(
 
 type TokenResponse = ReturnType<typeof parseTokenResponse>
 
-/**
- * Tokens found in a token response, each undefined if missing or unusable; none without status 2xx. The refresh token is kept even
- * if the access token is unusable.
- */
+/** Tokens of a token response, each undefined if missing or unusable. An unusable access token doesn't affect the refresh token. */
 interface FoundTokens {
   readonly refreshToken?: string | undefined
   readonly access?: AccessToken | undefined
@@ -203,13 +192,12 @@ interface FoundTokens {
 /**
  * Parses a token response; if the connection broke, the part of the body that arrived.
  *
- * `retryAfterMs` is set only if the response shows that the request was refused for now, without being processed: a complete 429 or
- * 503 with `Retry-After`. Without that header, a proxy may have sent the status after the service processed the request. A 503 with
- * an HTML page (even an empty one), or with any other text than a JSON object, isn't proof either: a cache that loses its
- * connection to the service sends an HTML page with its own `Retry-After`
- * (https://varnish-cache.org/docs/trunk/users-guide/vcl-built-in-subs.html, vcl_backend_error).
+ * `retryAfterMs` is set only if the response proves that the refresh token wasn't used: a complete 429 or 503 with `Retry-After`. A
+ * 503 with an HTML page, even an empty one, or other text is no proof: a cache that loses its connection to the service sends an
+ * HTML page with its own `Retry-After` (https://varnish-cache.org/docs/trunk/users-guide/vcl-built-in-subs.html,
+ * vcl_backend_error).
  *
- * @param secrets texts that messages leave out, even if the service quotes them
+ * @param secrets texts to redact in messages, even if the service quotes them
  * @param scope scope of the access token if the response names none
  * @param now milliseconds since 1970
  */
@@ -235,9 +223,9 @@ function parseTokenResponse(
     isComplete: whole !== undefined,
     /** The `error` of an OAuth error response (see `oauthErrorOf`) without secrets, shortened; otherwise undefined. */
     error: code && redact(code, secrets).slice(0, 100),
-    /** `details` of `parseErrorBody` without secrets: the service's message with its `error`, or a description of the body. */
+    /** Text about the body for the user, from `parseErrorBody`, without secrets; may be empty. */
     details,
-    /** HTTP status, `details`, transport failure and `defect`, as far as present, as one line for messages. */
+    /** One line for messages: the HTTP status and, as far as present, `details`, the transport failure and `defect`. */
     summary: [answer, brokenBy?.message, tokens.defect].filter(Boolean).join('; '),
     /** Milliseconds of `Retry-After` if the response shows that the request was refused for now; otherwise undefined. */
     retryAfterMs:
@@ -246,14 +234,14 @@ function parseTokenResponse(
 }
 
 /**
- * Matches the parts of JSON that `readCompletePairs` reads: a name with its complete string or integer value, any other string (so
- * that brackets inside it don't count), or a bracket.
+ * Matches a part of JSON text that `readCompletePairs` needs: a name with its complete string or integer value, another complete
+ * string (so that brackets inside it don't count), or a bracket.
  */
 const JSON_PARTS = /"\w+"\s*:\s*(?:"(?:[^"\\]|\\.)*"|\d+(?=\s*[,}]))|"(?:[^"\\]|\\.)*"(?=\s*[:,\]}])|[[\]{}]/g
 
 /**
- * Returns the complete name/value pairs (strings and integers) at the top level of a JSON object that is cut off or has an invalid
- * pair; undefined if there are none. One of them may be the new refresh token, and losing it would end the session.
+ * Recovers complete name/value pairs (strings and integers) from the top level of a JSON object that is cut off or invalid;
+ * undefined if there are none. One of them may be the new refresh token, and losing it would end the session.
  */
 function readCompletePairs(text: string): Record<string, unknown> | undefined {
   if (!/^\s*\{/.test(text)) return undefined
@@ -266,9 +254,9 @@ function readCompletePairs(text: string): Record<string, unknown> | undefined {
 }
 
 /**
- * Returns the `error` of an OAuth error response; undefined for any other response. RFC 6749 section 5.2 allows status 400 and 401.
- * Other 4xx statuses are accepted if `error` looks like a code, but not 408, 421, 425 and 499: servers and proxies use these for
- * connection problems, after which the service may have processed the request.
+ * Returns the `error` of an OAuth error response: status 400 or 401 (RFC 6749 section 5.2), or another 4xx if `error` looks like a
+ * code; otherwise undefined. 408, 421, 425 and 499 don't count: servers and proxies use them for connection problems, after which
+ * the service may have processed the request.
  */
 function oauthErrorOf(status: number, error: unknown): string | undefined {
   if (typeof error !== 'string' || error === '' || status < 400 || status > 499) return undefined
@@ -278,8 +266,7 @@ function oauthErrorOf(status: number, error: unknown): string | undefined {
 
 /**
  * Reads both tokens of a 2xx response (RFC 6749 section 5.1), each independently of the other, so that a defect elsewhere in the
- * response can't lose the new refresh token. For the same reason any 2xx status and content type, null fields and a truncated body
- * are accepted.
+ * response can't lose the new refresh token.
  *
  * @param scope scope of the access token if the response names none
  */
@@ -315,8 +302,8 @@ function nonEmptyText(value: unknown): string | undefined {
 }
 
 /**
- * Classifies the response to a refresh request. The refresh token counts as unused only if the response shows that the request was
- * refused without being processed.
+ * Classifies the response to a refresh request. `unused` requires a response that proves a refusal: reuse of a rotated refresh
+ * token could revoke the grant.
  */
 function classifyResponse(response: TokenResponse): RefreshOutcome {
   const { status, refreshToken, access, defect, error, details, summary, retryAfterMs } = response
@@ -328,8 +315,8 @@ function classifyResponse(response: TokenResponse): RefreshOutcome {
     const later = new CliError('service_unavailable', message, { hint, status, retryAfterMs })
     return { kind: 'unused', error: later, isTransient: true }
   }
-  // A 429 without `Retry-After` proves nothing, even with an OAuth error in its body, because a proxy may have sent it after the
-  // service rotated the token. So its outcome is `unknown`.
+  // Don't take an OAuth error with status 429 as a refusal: without `Retry-After`, a proxy may have sent it after the service
+  // rotated the token.
   if (error !== undefined && status !== 429)
     return { kind: 'unused', error: oauthError(error, details, status), isTransient: false }
   return { kind: 'unknown', why: summary }
@@ -342,8 +329,8 @@ function classifyResponse(response: TokenResponse): RefreshOutcome {
 function classifyFailure(error: unknown, base: URL): RefreshOutcome {
   if (!(error instanceof HttpTransportError) || error.sent === 'maybe')
     return { kind: 'unknown', why: error instanceof Error ? error.message : String(error) }
-  // The cause is a `CliError` if `beforeSend` threw one or an interrupt canceled the request. Return that error, because it
-  // explains more than a network error.
+  // The cause is a `CliError` if `beforeSend` threw one or an interrupt canceled the request. Return it, because it explains more
+  // than a network error.
   if (error.cause instanceof CliError) return { kind: 'unused', error: error.cause, isTransient: false }
   const message = `the service at ${formatUrl(base)} cannot be reached: ${error.message}`
   const hint = TRANSPORT_HINTS[error.kind] ?? 'the session is untouched; check the network: mailclaim doctor'

@@ -5,9 +5,7 @@ import { CLAIM_SHAPE, type CreateClaimRequest, type DomainClaim } from './types.
 /**
  * Creates a claim of a domain.
  *
- * @returns the claim, and whether it is new: the service may also respond with a claim that is already open, so status 200 instead
- *   of 201 is taken as an existing claim
- * @throws CliError `unexpected_answer`, exit 7, if the response is no claim
+ * @returns the claim, and whether it is new: with status 200 instead of 201, the service returns a claim that is already open
  */
 export async function createClaim(
   client: ServiceClient,
@@ -31,13 +29,13 @@ export async function requestClaimVerification(
   return readClaim(body)
 }
 
-/** Whether a text is a UUID. The service's ids are UUIDs, but this isn't guaranteed, so a text of another form may be an id too. */
+/** Whether a text is a UUID. The service's ids are UUIDs, but that isn't guaranteed, so a text of another form may be an id too. */
 export function isUuid(text: string): boolean {
   return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
 }
 
 /**
- * Fetches the latest claim with a `domain_id`.
+ * Fetches the latest claim of a placeholder domain, the domain whose id is a claim's `domain_id`.
  *
  * @throws CliError `not_found`, exit 5, without such a claim
  */

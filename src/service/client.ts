@@ -12,7 +12,7 @@ import type { Credential } from './types.ts'
 export interface ServiceResponse {
   /** HTTP status, 200 to 299. */
   readonly status: number
-  /** The JSON object as received, with unknown fields and in the service's order. */
+  /** The JSON object as received, unknown fields included. */
   readonly body: Record<string, unknown>
 }
 
@@ -23,14 +23,13 @@ export interface RequestOptions {
    */
   readonly signal?: AbortSignal
   /**
-   * Maximum number of attempts, not counting one that is refused with 401 before the credential is renewed; default: 4. Callers
-   * pass 1 for a response that they can do without, and for polling (at the latest after its first response), where the next poll
-   * is the retry.
+   * Maximum number of attempts, not counting one that is refused with 401 before the credential is renewed; default: 4. With 1, no
+   * notice tells the user what the request waits for.
    */
   readonly maxAttempts?: number
   /**
-   * Maximum milliseconds for the request with its retries and delays, if less than the client's own limit; usually from
-   * `stepTimeoutMs`. `Retry-After` doesn't extend this limit, but the time for renewing the credential isn't counted.
+   * Maximum milliseconds for the request with its retries and delays, if less than the client's own limit. The time for renewing
+   * the credential isn't counted, but a delay that `Retry-After` asks for is.
    */
   readonly timeoutMs?: number
 }
@@ -47,29 +46,25 @@ export interface CredentialProvider {
 /** Query parameters by name; undefined and empty values are left out. */
 type Query = Readonly<Record<string, string | number | undefined>>
 
-/** Client that sends requests with a credential. A failure is a `CliError`; a canceled request rejects with its signal's reason. */
+/**
+ * Client that sends requests with a credential. A failed request rejects with a `CliError`, a canceled one with its signal's
+ * reason.
+ */
 export interface ServiceClient {
   get(path: string, query?: Query, options?: RequestOptions): Promise<ServiceResponse>
   post(path: string, body?: object, options?: RequestOptions): Promise<ServiceResponse>
 }
 
 const MAX_ATTEMPTS = 4
-/**
- * Maximum milliseconds for a request with its retries. A longer `--http-timeout` extends it, and so does `Retry-After` unless the
- * caller sets `timeoutMs`.
- */
+/** Milliseconds for a request with its retries, to which `Retry-After` may add; a longer `--http-timeout` raises them. */
 const MAX_REQUEST_MS = 45_000
 /** Minimum retry delay in milliseconds that is announced on stderr. */
 const MIN_NOTICED_DELAY_MS = 3000
 
 /**
- * Creates a client for the operations that need a credential.
- *
- * A GET is retried after most network errors and after temporary statuses (`isTemporaryStatus`), with exponential backoff and
- * jitter; a POST only if nothing can have been sent, or after a 429 or 503 with `Retry-After`. By default, a request with its
- * retries takes at most 45 seconds (or `--http-timeout`, if longer) plus the time that `Retry-After` asks to wait and that a
- * renewal of the credential takes. After two seconds without a response, stderr names the host, unless `maxAttempts` is 1. After a
- * 401, a new credential is requested once per request. Redirects are not followed.
+ * Creates a client for the operations that need a credential. A GET is retried with backoff after most temporary failures; a POST
+ * only if nothing can have been sent, or after a 429 or 503 with `Retry-After`, because it could take effect twice. After a 401, a
+ * new credential is requested once per request.
  *
  * @throws CliError exit 3 if the base URL is missing or unusable
  */
@@ -88,7 +83,7 @@ export function createServiceClient(io: Io, credentials: CredentialProvider): Se
       signal.throwIfAborted()
       const limitMs = Math.min(settings.httpTimeoutMs, end - clock.monotonic())
       const sending = attempt(request, credential, limitMs, signal)
-      // Print no notice with a single attempt: the caller polls and announces the wait, or can do without the response.
+      // Print no notice with a single attempt: the caller announces the wait itself, or can do without the response.
       const failure = await (maxAttempts === 1 ? sending : io.waiting(`Waiting for ${base.host} …`, sending))
       if (!(failure instanceof CliError)) return failure
       if (failure.status === 401 && !isRenewed) {
@@ -114,7 +109,7 @@ export function createServiceClient(io: Io, credentials: CredentialProvider): Se
     }
   }
 
-  /** Sends a request once. @returns the response, or the error that the caller throws unless it retries the request */
+  /** Sends a request once. @returns the response, or the error, which the caller throws unless it sends the request again */
   async function attempt(
     { method, path, query = {}, body }: ServiceRequest,
     credential: Credential,
@@ -163,7 +158,10 @@ interface ServiceRequest {
   readonly body?: object | undefined
 }
 
-/** Whether to retry: a GET after a temporary failure; a POST only if nothing was sent, or after a 429 or 503 with `Retry-After`. */
+/**
+ * Whether to send a failed request again: a GET after a temporary failure; a POST only if nothing was sent, or after a 429 or 503
+ * with `Retry-After`.
+ */
 function mayRetry({ status = 0, retryAfterMs, cause }: CliError, method: HttpRequest['method']): boolean {
   if (cause instanceof HttpTransportError) {
     // Never retry these kinds: after `aborted` the program is closing its connections, and the others would fail again in the same
@@ -178,8 +176,7 @@ function mayRetry({ status = 0, retryAfterMs, cause }: CliError, method: HttpReq
 /**
  * Encodes an id, without surrounding spaces, as one segment of a URL's path.
  *
- * @throws CliError `usage`, exit 2, for "", "." and "..", which would change the path even if percent-encoded, and for half of a
- *   surrogate pair, which has no encoding
+ * @throws CliError `usage`, exit 2, for "", "." and "..", which would change the path, and for an unpaired surrogate
  */
 export function encodeForPath(id: string): string {
   const trimmed = id.trim()

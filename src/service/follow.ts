@@ -8,18 +8,17 @@ import { WrongResourceError } from './problems.ts'
 /** State of a followed resource (a claim or an import) in one response. */
 export interface ResourceState {
   readonly status: string
-  /** Further state whose change is reported, such as counts of contacts. */
+  /** Further state besides `status` whose change is reported, such as counts of contacts. */
   readonly details?: string
-  /** State in words, for messages to the user. */
+  /** The state in words, for messages to the user. */
   readonly text: string
   /** Present if the state is final; `error` is undefined on success. */
   readonly end?: { readonly error?: CliError | undefined }
 }
 
 /**
- * Event of `followResource`: `status` (first status, or a changed one that isn't final), `waiting` (same status, as a reminder,
- * with changed details, after a warning, or in the first response with `known`), `warning` (failed request) or `done` (final
- * state).
+ * Event of `followResource`: `status` for a new status, `waiting` while the status stays the same, `warning` for a failed request,
+ * `done` for a final state.
  */
 export interface FollowEvent<T> {
   readonly event: 'status' | 'waiting' | 'warning' | 'done'
@@ -32,34 +31,35 @@ export interface FollowOptions<T> {
   readonly deadline: Deadline
   readonly fetch: (options: RequestOptions) => Promise<T>
   readonly describe: (value: T) => ResourceState
-  /** Delays between requests, before jitter: the first `steady` ones are equal, then each grows by `factor` (default: 1.5). */
+  /** Delays between requests, before jitter: the first `steady` delays are equal, then each grows by `factor` (default: 1.5). */
   readonly delays: BackoffOptions & { readonly steady?: number }
   /** Resource from an earlier response. With `known`, a temporary failure (exit 7) of the first request doesn't end the watch. */
   readonly known?: T
-  /** Returns code, name of the resource and hint of the error, exit 8, for a deadline that has passed. */
+  /** Returns parts of the error for a passed deadline (exit 8): its code, the name of the resource, and its hint. */
   readonly timeout: (value: T) => { readonly code: ErrorCode; readonly what: string; readonly hint: string }
 }
 
-/** Maximum milliseconds since the last successful response (or the start of the watch); then a failed request ends the watch. */
+/**
+ * Maximum milliseconds since the last successful response (or the start of the watch); after that, a failed request ends the watch.
+ */
 const MAX_SILENCE_MS = 15 * 60_000
 /** Maximum milliseconds for which `Retry-After` is honored: a user may be watching and expects news. */
 const MAX_PAUSE_MS = 5 * 60_000
 /**
- * Milliseconds by which a timer may fire early; a deadline this close counts as reached, otherwise one more request would follow.
+ * Milliseconds by which a timer may fire early. A deadline this close counts as passed; otherwise one more request would follow.
  */
 const TIMER_TOLERANCE_MS = 1
 
 /**
  * Polls a resource until its state is final or the deadline passes. Yields each change and each new failure, and at most once a
- * minute a reminder while nothing changes. Delays grow and have jitter, so that many clients spread out; `Retry-After` is honored
- * up to five minutes.
+ * minute a reminder while nothing changes.
  *
  * Without `known`, the first request has the client's usual retries, and its failure ends the watch. Any other request has one
- * attempt, and if it fails with exit 7, polling continues.
+ * attempt, because the next poll is its retry.
  *
  * @returns the resource as last received, with the error of its final state, or an error with exit 8 after the deadline
- * @throws CliError a failure with an exit other than 7; a response about another resource; any failure of the first request without
- *   `known`, or after 15 minutes without a successful response; the interrupt's reason
+ * @throws CliError a failure with an exit other than 7; a `WrongResourceError`; any failure of the first request without `known`,
+ *   or after 15 minutes without a successful response; the interrupt's reason
  */
 export async function* followResource<T extends object>(
   { fetch, describe, delays, known, timeout, deadline }: FollowOptions<T>,
@@ -121,8 +121,8 @@ const HEARTBEAT_MS = 60_000
 /**
  * Creates a throttle for the messages of a watch: a message with a new state passes at once, others at most once a minute.
  *
- * @returns a function that takes the state and its message, and returns the message to show: as given if the state is new, with the
- *   time since the throttle was created if the same state was last shown a minute ago or longer, otherwise undefined
+ * @returns a function that returns the message to show, or undefined to show nothing; a repeated state's message gets the time so
+ *   far
  */
 export function createProgressThrottle(clock: Pick<Context['clock'], 'monotonic'>) {
   const started = clock.monotonic()

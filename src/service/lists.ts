@@ -47,8 +47,7 @@ export function createContactImportFetcher(
 /**
  * Fetches one contact import.
  *
- * @throws CliError `not_found`, exit 5, without an import of that id; `unexpected_answer`, exit 7, if the response is another
- *   import or no import
+ * @throws CliError `not_found`, exit 5, without an import of that id; `WrongResourceError` for a response with another id
  */
 export async function getContactImport(
   client: ServiceClient,
@@ -64,11 +63,7 @@ export async function getContactImport(
   return found
 }
 
-/**
- * Requests one page and checks `data` and `has_more`.
- *
- * @throws CliError of the request; `unexpected_answer`, exit 7, for an unusable page
- */
+/** Requests one page of a list, and checks the types of `data` and `has_more`. */
 async function requestPage<T>(
   client: ServiceClient,
   path: string,
@@ -95,12 +90,12 @@ export interface ListRange<T> extends Pick<PageQuery, 'after' | 'before'> {
   readonly filter?: ((item: T) => boolean) | undefined
 }
 
-/** Page of a list, after `filter` and `limit` of the range. */
+/** One page of a list, with its items after `filter` and `limit` of the range. */
 export interface ListPage<T> {
   readonly items: readonly T[]
-  /** The response of the service that contained the items. */
+  /** The service's response that contained the items. */
   readonly envelope: ListEnvelope<T>
-  /** Whether the list has more items after this page (with `before`: in front of it), even if the range ends here. */
+  /** Whether the list continues after these items (with `before`: in front of them), even if the range ends here. */
   readonly hasMore: boolean
 }
 
@@ -109,7 +104,7 @@ export interface ListPage<T> {
  * memory holds at most two pages.
  *
  * @param interrupt cancels the requests
- * @throws CliError `no_progress`, exit 7, if `has_more` is true, but the page's last item gives no new id to continue after; errors
+ * @throws CliError `no_progress`, exit 7, if the list continues, but the page's last item gives no new id to continue after; errors
  *   of `fetchPage`
  */
 export async function* readListPages<T extends { readonly id?: string | null }>(
@@ -138,8 +133,8 @@ export async function* readListPages<T extends { readonly id?: string | null }>(
       const hasMore = isCut || envelope.has_more
       const isLast = left === 0 || !envelope.has_more || before !== undefined
       asked = isLast ? undefined : askForNext(envelope)
-      // The request may fail before the loop awaits it. So attach an empty handler, which prevents an unhandled rejection; the
-      // `await` still throws the error.
+      // The request may fail before the loop awaits it. So attach an empty handler against an unhandled rejection; the `await`
+      // still throws.
       asked?.catch(() => {})
       yield { items, envelope, hasMore }
     }

@@ -2,16 +2,13 @@ import type { Context, HttpRequest, HttpTransport } from '../context.ts'
 import { writeStderrLines } from '../terminal/notices.ts'
 import { redact } from '../terminal/redact.ts'
 
-/**
- * Names of the headers that `--verbose` shows. None carries a credential or a cookie; `location` is shown without query and
- * fragment.
- */
+/** Matches the lower-case names of headers that `--verbose` shows: none that usually carry a credential or a cookie. */
 const SHOWN_HEADERS =
   /^(accept|content-length|content-type|date|location|(x-)?(request|correlation|trace)-?id|retry-after|server|traceparent|user-agent|via|(x-)?ratelimit(-\w+)?)$/
 
 /**
- * Wraps the HTTP transport for `--verbose`: logs method, URL, status, time and some headers of each exchange to stderr. Never logs
- * a body, because bodies of the token endpoint contain tokens.
+ * Wraps the HTTP transport for `--verbose`: logs method, URL, status, duration and some headers of each exchange to stderr. Never
+ * logs a body, because bodies of the token endpoint contain tokens.
  */
 export function createLoggingTransport(context: Context): HttpTransport {
   const { http, clock } = context
@@ -41,8 +38,8 @@ export function createLoggingTransport(context: Context): HttpTransport {
 }
 
 /**
- * Returns the secrets in a request to the service (credential, refresh token, code, code verifier), to be redacted in texts from
- * its response, which may quote them.
+ * Returns the secrets in a request to the service (credential, refresh token, code, code verifier), which texts from its response
+ * may quote and messages must not.
  */
 export function secretsOf({ headers, body }: HttpRequest): string[] {
   const { authorization = '' } = headers

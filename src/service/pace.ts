@@ -12,8 +12,8 @@ const PAUSES = { first: 1000, max: 30_000, jitter: 0 } as const
 const MAX_REFUSAL_MS = 5 * 60_000
 
 /**
- * State of consecutive refusals by the service: when the first refused request was sent (`since`) and the pause ends (`until`),
- * both in milliseconds of the monotonic clock; the number of `pauses` so far; and the `response` of the last refusal.
+ * Consecutive refusals by the service: when the first refused request was sent (`since`) and the current pause ends (`until`), in
+ * milliseconds of the monotonic clock; number of pauses; last refusal.
  */
 interface RefusalStreak {
   readonly since: number
@@ -23,13 +23,11 @@ interface RefusalStreak {
 }
 
 /**
- * Wraps the HTTP transport for many requests to one service: sends at most `concurrent` requests at once, and pauses all requests
- * together when the service refuses one.
+ * Wraps the HTTP transport for many requests to one service: sends at most `concurrent` requests at once, and pauses all of them
+ * when the service refuses one with 429, or with 503 and `Retry-After`. A request that got a 429 is sent again after the pause, or
+ * gets the refusal if that would take too long.
  *
- * A 429, or a 503 with `Retry-After`, begins a pause: as long as `Retry-After`, or without it 1, 2, 4 … seconds. A request that
- * got a 429 is sent again afterward. A request returns the refusal at once if its `timeoutMs` is shorter than the rest of the
- * pause, if `Retry-After` exceeds a minute, or after five minutes of refusals. A request with `beforeSend` (a token refresh) is
- * sent at once, because its sender holds the session's lock.
+ * A request with `beforeSend` (a token refresh) is neither limited nor paused, because its sender holds the session's lock.
  */
 export function createPacingTransport(
   http: HttpTransport,

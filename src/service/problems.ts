@@ -9,7 +9,7 @@ import { formatDuration, formatRelativeTime } from '../terminal/time.ts'
 import { isTemporaryStatus, parseRetryAfterMs } from './retry.ts'
 import type { Credential } from './types.ts'
 
-/** Maximum number of characters at the start of a response body other than JSON that are examined for an error message. */
+/** Maximum number of characters of a response body that are examined for an excerpt or for binary data. */
 const MAX_QUOTED_LENGTH = 64 * 1024
 /**
  * Maximum nesting of a JSON response: more than the service sends, and less than the thousands of levels at which `JSON.stringify`
@@ -30,8 +30,8 @@ export function invalidResponseError(what: string, status?: number): CliError {
 }
 
 /**
- * Error for a response about another resource than the requested one. A retry would get the same response, so `followResource`
- * stops polling.
+ * Error for a response about another resource than the requested one. `followResource` stops polling after it, because a retry
+ * would get the same response.
  */
 export class WrongResourceError extends CliError {
   constructor(what: string) {
@@ -57,8 +57,8 @@ function isObject(value: unknown): value is Record<string, unknown> {
  * Parses the JSON object in a 2xx response.
  *
  * @param secrets texts that messages leave out
- * @throws CliError `unexpected_answer`, exit 7, for any other body, or nesting beyond 100 levels; the error that cut the body off
- *   (`brokenBy`)
+ * @throws CliError `unexpected_answer`, exit 7, for a body that isn't a JSON object or is nested too deep; the error that cut the
+ *   body off (`brokenBy`)
  */
 export function readJsonBody(
   { status, headers, text, brokenBy }: HttpResponse,
@@ -93,7 +93,7 @@ function isDeeperThan(levels: number, value: unknown): boolean {
  *
  * @param where name of the object in the message
  * @param anyOf fields of which at least one must be present and not null; otherwise an error sent with status 200 would pass
- * @throws CliError `unexpected_answer`, exit 7, with the expected and the actual type
+ * @throws CliError `unexpected_answer`, exit 7
  */
 export function checkFieldTypes(
   object: Record<string, unknown>,
@@ -113,7 +113,7 @@ export function checkFieldTypes(
   }
 }
 
-/** Returns a JSON value's type with its article, such as "an array". */
+/** Returns a JSON value's type for messages, such as "an array". */
 export function describeJsonType(value: unknown): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'an array'
@@ -121,9 +121,8 @@ export function describeJsonType(value: unknown): string {
 }
 
 /**
- * Extracts name and message of the error in a response body. `details` is text for the user: the message with the name in
- * parentheses, or either alone; without a JSON object, why the body is unreadable, or an excerpt unless the text begins like JSON;
- * otherwise empty.
+ * Extracts name and message of the error in a response body. `details` is text for the user: both combined or, without a JSON
+ * object, an excerpt of the body or why it is unreadable; may be empty.
  *
  * @param body the response's JSON object, or the readable part of a truncated one; undefined for any other text
  * @param clean removes secrets from a text
@@ -142,7 +141,7 @@ export function parseErrorBody(
   // Some services nest the error, {"error":{"name","message"}}, so read the fields of `error` if it is an object.
   const fields = isObject(body['error']) ? body['error'] : body
   const text = (...names: readonly string[]) => {
-    // A message may be an array with one text per failed validation, so join its texts.
+    // A message may be an array of texts, one per failed validation, so join them.
     const texts = names.map((name) => [fields[name]].flat().filter((one) => typeof one === 'string'))
     const found = texts.map((all) => all.join('; ')).find((all) => all.trim() !== '')
     return found === undefined ? undefined : excerpt(clean(found), 300)
@@ -159,7 +158,7 @@ const MAY_BE_DONE = 'the service may have acted on the request: check before you
  * Creates the exception for a response with a status other than 2xx.
  *
  * @param base base URL of the service, for hints
- * @param credential the credential that was sent: the message may quote its `description`, and leaves out its `value`
+ * @param credential the credential that was sent; the message may contain its `description`, but not its `value`
  */
 export function unsuccessfulResponseError(
   response: HttpResponse,
@@ -199,8 +198,7 @@ export function unsuccessfulResponseError(
   if (status === 404 || status === 410) {
     // Omit the hint if the service explains the refusal of a POST: that the base URL is wrong would only be a guess.
     const isExplained = method === 'POST' && object !== undefined && details !== ''
-    // Only a path with more than two segments contains an id (the path of a list is like `/oauth/grants`), so mention the id only
-    // then.
+    // Mention an id only if the path contains one: a path of two segments, such as `/oauth/grants`, doesn't.
     const ofId = path.split('/').length > 3 ? 'the id and its team, and ' : ''
     const hint = `check ${ofId}that ${formatUrl(base)} is the base URL of the service`
     const what = `not found: ${method} ${path}`
@@ -218,8 +216,7 @@ export function unsuccessfulResponseError(
 export const isRedirect = ({ status }: HttpResponse) => status >= 300 && status < 400
 
 /**
- * Creates the exception for a redirect (RFC 9110 section 15.4), which this program never follows: `redirected`, exit 7. The usual
- * cause is a wrong host in the base URL.
+ * Creates the exception `redirected`, exit 7, for a redirect (RFC 9110 section 15.4), which this program never follows.
  *
  * @param request method and path of the request
  * @param secrets texts that the message leaves out

@@ -8,19 +8,16 @@ import { isLoopback } from '../settings/addresses.ts'
 import { toTransportError } from './transport-errors.ts'
 
 /**
- * Milliseconds that a proxy may take to open a tunnel; less than the connect timeout, so that the error for a silent proxy names
- * the proxy.
+ * Milliseconds that a proxy may take to open a tunnel; less than the connect timeout, so that the error names a silent proxy as the
+ * cause.
  */
 const TUNNEL_TIMEOUT_MS = 9000
 
 export type ProxySettings = Pick<EnvironmentValues, 'httpsProxy' | 'noProxy'>
 
 /**
- * Returns the URL of the proxy for a request; undefined for a direct connection. The URL isn't validated; `createProxyAgent`
- * rejects an invalid one.
- *
- * Loopback addresses are never proxied, because a proxy would connect to its own machine. The settings allow plain HTTP for
- * loopback addresses only, so in practice only https requests are proxied.
+ * Returns the URL of the proxy for a request, unvalidated; undefined for a direct connection. Loopback addresses are never proxied,
+ * because a proxy would connect to its own machine.
  */
 export function proxyUrlFor(url: URL, { httpsProxy, noProxy }: ProxySettings): string | undefined {
   if (httpsProxy === undefined || isLoopback(url.hostname) || bypassesProxy(url, noProxy ?? ''))

@@ -1,6 +1,6 @@
 /**
- * Maximum `Retry-After`, in milliseconds, that a request waits for before its retry; with a longer one it fails at once, with the
- * delay in its hint. Polling (`followResource`) may wait longer.
+ * Maximum `Retry-After`, in milliseconds, that a request waits for before its retry; with a longer one it fails at once. Polling
+ * (`followResource`) may wait longer.
  */
 export const MAX_RETRY_AFTER_MS = 60_000
 

@@ -5,8 +5,8 @@ const SHAPE =
   /^(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}(?::\d{2})?)(?:[.,](\d+))?)?\s?(?:Z|([+-]\d{2})(?::?(\d{2}))?)?$/i
 
 /**
- * Parses a timestamp of the service (`YYYY-MM-DD HH:MM:SS.ffffff+00` with any number of fraction digits) or an ISO 8601 date or
- * timestamp in extended format. Without an offset it is UTC. Digits beyond milliseconds are dropped.
+ * Parses a timestamp of the service, such as `2026-11-20 12:34:56.123456+00`, or an ISO 8601 date with or without a time; UTC
+ * without an offset. Digits beyond milliseconds are dropped.
  *
  * @returns milliseconds since 1970; undefined for anything else, including impossible dates
  */
@@ -30,7 +30,10 @@ export function formatServiceTimestamp(value: unknown, { now, width }: RenderCon
   return Number.isFinite(width) ? formatRelativeTime(at, now) : formatTime(at)
 }
 
-/** Formats a timestamp like `formatServiceTimestamp`, but on a terminal adds the full time in parentheses. */
+/**
+ * Formats a timestamp of the service in full; on a terminal, the time relative to now precedes it. Undefined if the value is no
+ * timestamp.
+ */
 export function formatTimestampWithRelativeTime(value: unknown, context: RenderContext): string | undefined {
   const at = parseTimestamp(value)
   const readable = formatServiceTimestamp(value, context)

@@ -5,15 +5,15 @@ import { excerpt } from '../terminal/sanitize.ts'
 
 const UNTRUSTED = 'is not signed by a certificate authority that this machine trusts'
 /**
- * Matches the errors of a closed connection. undici also reports invalid bytes as UND_ERR_SOCKET, with "bad" in the message; these
- * don't match.
+ * Matches "CODE SYSCALL MESSAGE" of errors of a closed connection. undici reports invalid bytes as UND_ERR_SOCKET too, but with
+ * "bad" in the message.
  */
 const CLOSED =
   /^(ECONNRESET|EPIPE|ECONNABORTED|HPE_INVALID_EOF_STATE|UND_ERR_RES_CONTENT_LENGTH_MISMATCH|UND_ERR_SOCKET(?! \S* bad )) /
 
 /**
- * Kinds and messages of transport errors. Each pattern is matched against "CODE SYSCALL MESSAGE" of an error; the first match is
- * used. PEER, CODE and MESSAGE are placeholders in the messages.
+ * Kinds and messages of transport errors; the first entry whose pattern matches "CODE SYSCALL MESSAGE" of an error applies. PEER,
+ * CODE and MESSAGE are placeholders in the messages.
  */
 const ERRORS: readonly (readonly [pattern: RegExp, kind: HttpTransportError['kind'], message: string])[] = [
   // 20 is the `code` of the `DOMException` (AbortError) that an aborted signal causes.
@@ -73,7 +73,7 @@ export function toTransportError(
 }
 
 /**
- * Whether this process has no file descriptor left. Then the C library reports every host as unknown (glibc 2.41: `ENOTFOUND`), and
+ * Whether this process has no file descriptor left. Then a failed lookup looks like an unknown host (glibc 2.41: `ENOTFOUND`), and
  * the message would blame DNS.
  */
 function hasNoDescriptor(): boolean {
@@ -81,8 +81,8 @@ function hasNoDescriptor(): boolean {
 }
 
 /**
- * Returns the first error in the chain of causes that names a failed system call, otherwise the innermost cause. Happy Eyeballs
- * (RFC 8305) fails with one error per address, of which the first is used.
+ * Returns the first error in the chain of causes that names a failed system call, otherwise the innermost cause. Of the errors that
+ * Happy Eyeballs (RFC 8305) collects, one per address, the first is followed.
  */
 function rootCause(error: unknown): Partial<NodeJS.ErrnoException> {
   if (!(error instanceof Error) || 'syscall' in error) return error ?? {}

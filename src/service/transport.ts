@@ -14,15 +14,14 @@ import { toTransportError } from './transport-errors.ts'
 const KEEP_ALIVE_MS = 4000
 /** Maximum milliseconds for connecting, TLS handshake included. */
 const CONNECT_TIMEOUT_MS = 10_000
-/** Maximum milliseconds beyond the time limit in which `expire` reads data that has already arrived. */
+/** Maximum milliseconds beyond the time limit for which `expire` still reads arrived data. */
 const LATE_READ_MS = 1000
 /** Maximum size of a response body in MiB; far more than a page of 100 items. */
 const MAX_BODY_MIB = 8
 
 /**
- * Creates the HTTP/1.1 transport with undici: kept-alive connections, proxies from the environment, no redirects, retries or
- * compression. Only a binary request (DNS over HTTPS) may use HTTP/2. `timeoutMs` of a request limits the complete exchange, from
- * resolving the host to the last byte of the body; with `beforeSend`, it starts over after that call.
+ * Creates the HTTP transport with undici, without redirects, retries or compression. HTTP/2 is allowed for binary requests (DNS
+ * over HTTPS) only, because it may send a request twice.
  */
 export function createTransport(proxies: ProxySettings): HttpTransport {
   const dispatchers = new Map<string, Dispatcher>()
@@ -65,8 +64,7 @@ export function createTransport(proxies: ProxySettings): HttpTransport {
 
 /**
  * Lets the event loop read data that has already arrived. Before a request, undici thereby drops kept-alive connections that the
- * service has closed: many servers close a connection right after a response, and a POST that is sent on such a connection can't be
- * retried. It also releases the previous response's connection.
+ * service has closed: a POST that is sent on such a connection fails and can't be retried.
  */
 async function readPendingInput(): Promise<void> {
   // Wait three turns of the event loop: the first callback may run before the loop polls for input, and a closed connection is
@@ -74,13 +72,13 @@ async function readPendingInput(): Promise<void> {
   for (let turns = 0; turns < 3; turns++) await new Promise((resolve) => setImmediate(resolve))
 }
 
-/** Sends one request and collects the response. Rejects with a `HttpTransportError` if no response headers arrived. */
+/** Sends one request and collects the response. Rejects with an `HttpTransportError` if no final response headers arrived. */
 function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpResponse> {
   const { url, method, headers, body, timeoutMs, signal, beforeSend, isBinary } = request
   return new Promise((resolve, reject) => {
     let timer: NodeJS.Timeout | undefined
     let connection: Dispatcher.DispatchController | undefined
-    /** `maybe` once a byte of the request can have left this machine; part of every `HttpTransportError`. */
+    /** `maybe` once a byte of the request can have left this machine. */
     let sent: HttpTransportError['sent'] = 'no'
     let head: Pick<HttpResponse, 'status' | 'headers'> | undefined
     const pieces: Buffer[] = []
@@ -91,7 +89,7 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
 
     /**
      * Ends the exchange: resolves with the part of the response that arrived (with `brokenBy` after a failure), or rejects if no
-     * response headers arrived.
+     * final response headers arrived.
      */
     function end(failure?: Error): void {
       if (isOver) return
@@ -113,8 +111,8 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
       timer = setTimeout(expire, timeoutMs)
     }
     /**
-     * Ends the exchange at the time limit, but first reads from the socket while more data comes, for `LATE_READ_MS` at most: after
-     * a suspension of the process (SIGSTOP, sleep), timers run before sockets are read, so the response may already be there.
+     * Ends the exchange at the time limit, but first reads while more data comes, for `LATE_READ_MS` at most: after a suspension of
+     * the process (SIGSTOP, sleep), timers run before sockets are read, so the response may already be there.
      */
     async function expire(): Promise<void> {
       const until = performance.now() + LATE_READ_MS
@@ -157,8 +155,7 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
       },
       onResponseStart(_controller, status, fields) {
         arrivals++
-        // Ignore 1xx responses, which precede the final one, but fail after 101 (Switching Protocols), which this client never
-        // requests.
+        // Ignore 1xx responses, which precede the final one, except 101 (Switching Protocols), which this client never requests.
         if (status >= 100 && status < 200 && status !== 101) return
         if (status < 200) fail('protocol', `invalid HTTP response: ${status} is not a final status`)
         const joined = Object.entries(fields).map(([name, value]) => [name, [value].flat().join(', ')])

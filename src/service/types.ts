@@ -1,14 +1,11 @@
-/**
- * Type of a resource as received, derived from its shape: any field may be null or missing, because the service doesn't promise
- * otherwise.
- */
+/** Type of a resource as received: any field of its shape may be null or missing, because the service doesn't promise otherwise. */
 type Received<Shape> = {
   readonly [Field in keyof Shape]?:
     | (Shape[Field] extends Readonly<Record<string, unknown>> ? Received<Shape[Field]> : Shape[Field])
     | null
 }
 
-/** Shape of an OAuth grant, as an example with every field. The type `Grant` and `GRANT_FIELDS` are derived from it. */
+/** Example of an OAuth grant, from which the type `Grant` and the field names `GRANT_FIELDS` are derived. */
 export const GRANT_SHAPE = {
   id: '9b2f6a51-0d4e-4c37-8f0e-3a1d5c7b9e21',
   client_id: '430eed87-632a-4ea6-90db-0aace67ec228',
@@ -25,10 +22,7 @@ export const GRANT_FIELDS = fieldNamesOf(GRANT_SHAPE)
 export const CONTACT_IMPORT_STATUSES = ['queued', 'in_progress', 'completed', 'failed'] as const
 export type ContactImportStatus = (typeof CONTACT_IMPORT_STATUSES)[number]
 
-/**
- * Shape of a contact import, as an example with every field. The type `ContactImport`, `CONTACT_IMPORT_FIELDS` and the type check of
- * responses are derived from it.
- */
+/** Example of a contact import, from which its type, its field names and the type check of responses are derived. */
 export const CONTACT_IMPORT_SHAPE = {
   object: 'contact_import',
   id: '479e3145-dd38-4932-8c0c-e58b548c9e76',
@@ -42,8 +36,7 @@ export type ContactImport = Received<typeof CONTACT_IMPORT_SHAPE>
 export const CONTACT_IMPORT_FIELDS = fieldNamesOf(CONTACT_IMPORT_SHAPE)
 
 /**
- * Shape of a domain claim, as an example with every field. The type `DomainClaim`, `CLAIM_FIELDS` and the type check of responses
- * are derived from it.
+ * Example of a domain claim, from which its type, its field names and the type check of responses (except of `ttl`) are derived.
  */
 export const CLAIM_SHAPE = {
   object: 'domain_claim',

@@ -125,7 +125,7 @@ describe('the callback server', () => {
     expect(body).toMatch(/Copy the address of this page, and paste it/)
   })
 
-  it('the callback server accepts the redirect at the host, port and path of --redirect-uri', async () => {
+  it('the callback server accepts the redirect at host, port and path of a given redirect URI', async () => {
     const { server: other, port } = await listen()
     await other.close()
     const uri = `http://localhost:${port}/cb/here`
@@ -171,7 +171,7 @@ describe.runIf(needs('chromium'))('the page at the end of the redirect', () => {
     (['light', 'dark'] as const).map((colorScheme) => ({ page, colorScheme, title: page.title })),
   )
   it.each(cases)(
-    'the callback page $title follows $colorScheme mode, passes the axe accessibility checks and fits 360 pixels',
+    'the callback page "$title" in $colorScheme mode has readable colors, passes the axe checks and fits 360 pixels',
     async (shown) => {
       const { url } = await listen({ page: shown.page })
       const browser = await launchChromium()

@@ -108,7 +108,7 @@ async function begin({
 }
 
 describe('signing in', () => {
-  it('a login opens the authorization request with an S256 challenge, and stops the callback server when the login ends', async () => {
+  it('a login opens an authorization URL with an S256 code challenge in the browser, and stops its callback server at the end', async () => {
     const { context, url, redirect, come, result, received } = await begin({
       options: { scopes: ['emails:send', 'domains:read'], resource: 'https://api.example/' },
     })
@@ -165,7 +165,7 @@ describe('signing in', () => {
       /the issuer https:\/\/evil\.example instead of http:\/\/127\.0\.0\.1:1 \(--issuer\)/,
     ],
     ['an error of another issuer', { error: 'access_denied', iss: 'https://evil.example' }, /the issuer/],
-  ])('a login refuses a redirect with %s, and then accepts the right redirect', async (_what, wrong, why) => {
+  ])('a login rejects a redirect with %s, and then accepts the right redirect', async (_what, wrong, why) => {
     const { come, ignored, received, result } = await begin()
     expect((await come(wrong)).status).toBeGreaterThanOrEqual(400)
     expect(received).toEqual([])
@@ -188,7 +188,7 @@ describe('signing in', () => {
       await result
     })
 
-    it('a login refuses a redirect without `iss` if the metadata declare support for `iss` (RFC 9207)', async () => {
+    it('a login rejects a redirect without `iss` if the metadata declare support for `iss` (RFC 9207)', async () => {
       const { come, ignored, result } = await begin({
         metadata: { ...published, authorization_response_iss_parameter_supported: true },
       })
@@ -251,7 +251,7 @@ describe('signing in', () => {
       ['dated', /clock/],
       ['proxy', /HTTPS_PROXY/],
     ] as const)(
-      'a login whose connection fails with the kind `%s` ends before the browser opens, with a hint that matches %s',
+      'a login whose metadata request fails with the error kind `%s` fails before the browser opens, with a hint that matches %s',
       async (kind, hint) => {
         const respond = () => {
           throw new HttpTransportError(kind, 'no', 'the cause')
@@ -276,7 +276,7 @@ describe('signing in', () => {
         url.href === `https://auth.example${path}` ? jsonResponse(200, body) : jsonResponse(404, {})
     const RFC8414 = '/.well-known/oauth-authorization-server/tenant'
 
-    it('a login with --issuer opens the authorization endpoint of that issuer, and refuses redirects from other issuers', async () => {
+    it('a login with --issuer opens the authorization endpoint of that issuer, and rejects redirects from other issuers', async () => {
       const { context, url, come, ignored, received, result } = await begin({
         options: { issuer },
         context: { respond: publishedAt(RFC8414) },
@@ -338,7 +338,7 @@ describe('signing in', () => {
     await expect(fetch(redirect)).rejects.toThrow()
   })
 
-  it('a login refuses a pasted code alone and a redirect with another state, and then accepts a pasted address or query', async () => {
+  it('a login rejects a pasted code alone and a pasted redirect with another state, and then accepts a pasted address or query', async () => {
     for (const shape of [
       (query: string) => `http://127.0.0.1:7/callback?${query}`,
       (query: string) => `"?${query}"`,

@@ -64,7 +64,7 @@ describe('a pasted redirect', () => {
     ['a cut query before a whole one', `code=c%2\ncode=c%2F1&state=${STATE}`, /may be missing/],
     ['a code before another address', `${STATE_FIRST}\nhttps://a.example/#x`, /may be missing/],
     ['many quotation marks', `x${'"'.repeat(1_000_000)}x`, /paste the whole address/],
-  ])('a paste of %s is refused with a message that says why', (_what, text, says) => {
+  ])('a paste of %s is rejected with a message that says why', (_what, text, says) => {
     expect(codeIn(`${text}\n`)).toMatch(says)
   })
 
@@ -92,7 +92,7 @@ describe('a pasted redirect', () => {
       return { value, text: `http://127.0.0.1:4711/callback?${new URLSearchParams(pairs)}` }
     })
 
-  it('a redirect that is pasted with line breaks or blanks inside is refused, or read with exactly its code', () => {
+  it('a redirect that is pasted with line breaks or blanks inside is accepted only with its exact code', () => {
     const paste = fc.tuple(address, fc.array(fc.nat(300), { maxLength: 4 }), fc.constantFrom(...forms))
     fc.assert(
       fc.property(
@@ -110,7 +110,7 @@ describe('a pasted redirect', () => {
     )
   })
 
-  it('a pasted redirect that is cut off, but not a single line cut off within the code, is accepted only with its complete code', () => {
+  it('a paste that is cut off, other than a single line within its code, is accepted only with the complete code', () => {
     fc.assert(
       fc.property(
         address,
@@ -140,7 +140,7 @@ describe('reading pastes', () => {
     return { stream, raw, clock, judged, stop }
   }
 
-  it('readPastes passes on lines that arrive together as one text, and an unfinished line once more with its end', () => {
+  it('readPastes passes on a paste of several lines as one text, and once more as a whole when its last line ends', () => {
     const { stream, clock, judged } = reader()
     for (const text of ['a\n', 'b']) stream.emit('data', text)
     clock.ring()
@@ -170,7 +170,7 @@ describe('reading pastes', () => {
     expect(windows.raw).toEqual([])
   })
 
-  it('a paste with the character that Ctrl-C sends in raw mode gives the interrupt error, exit 130', () => {
+  it('a paste that contains Ctrl-C (U+0003) gives the interrupt error, exit 130', () => {
     const found = parsePastedRedirect('x\u0003', 'x\u0003', expected)
     expect(found).toMatchObject({ code: 'interrupted', exit: 130 })
   })

@@ -101,7 +101,7 @@ describe('the exchange of a code', () => {
       7,
       `redirect (${status}) to https://api.example.com/oauth/token?…, which`,
     ]),
-  ])('a code exchange with the response %j fails with %s: exit %i', async (answer, code, exit, words) => {
+  ])('a code exchange with the response %j fails with %s, exit %i', async (answer, code, exit, words) => {
     await expect(exchange(() => answer)).rejects.toMatchObject({
       shownCode: code,
       exit,
@@ -129,7 +129,7 @@ describe('the exchange of a code', () => {
     })
   })
 
-  it("the error of a code exchange quotes the service's message without the code and the code verifier", async () => {
+  it("the error of a code exchange quotes the service's message, but neither the code nor the code verifier", async () => {
     const answer = oauthError(400, 'invalid_grant', `code the-code with ${'v'.repeat(43)} is not known`)
     await expect(exchange(() => answer)).rejects.toThrow(
       'code [left out] with [left out] is not known (invalid_grant)',
@@ -160,7 +160,7 @@ describe('a token response', () => {
 })
 
 describe('a refresh', () => {
-  it('a refresh sends one request without `scope`; a narrowed refresh sends its scope, which a response without `scope` grants', async () => {
+  it('a refresh sends `scope` only to narrow the scope, and a response without `scope` grants the narrowed scope', async () => {
     const { requests } = await refreshOnce(() => jsonResponse(200, WHOLE))
     expect(requests).toHaveLength(1)
     expect(Object.fromEntries(new URLSearchParams(requests[0]?.body))).toEqual({
@@ -304,7 +304,7 @@ describe('a refresh', () => {
     ['a bug in the transport', () => Promise.reject(new TypeError('oops')), { kind: 'unknown', why: 'oops' }],
   ]
   it.each(outcomes.map(([name, respond, expected]) => [name, expected['kind'], respond, expected] as const))(
-    'a refresh that ends with %s has the outcome %s',
+    'a refresh that ends with %s has the outcome `%s`',
     async (_name, _kind, respond, expected) => {
       expect((await refreshOnce(respond)).outcome).toMatchObject(expected)
     },
@@ -361,7 +361,7 @@ describe('a refresh', () => {
     expect(outcome).toEqual({ kind: 'unknown', why: 'HTTP 200: it is binary data; it is not a JSON object' })
   })
 
-  it("the reason for the unknown outcome of a refresh quotes the service's message, including the request id", async () => {
+  it("the reason for the outcome `unknown` of a refresh quotes the service's message, including the request id", async () => {
     const id = '1b4e28ba-2fa1-11d2-883f-0016d3cca427'
     const { outcome } = await refreshOnce(() =>
       jsonResponse(500, { message: `upstream_temporarily_unavailable, request ${id}` }),
@@ -419,7 +419,7 @@ describe('a refresh', () => {
       },
     )
 
-    it('a refresh whose response breaks off within the refresh token has an unknown outcome, whose reason quotes no token', async () => {
+    it('a refresh whose response breaks off within the refresh token has the outcome `unknown`, whose reason quotes no token', async () => {
       const { refresh_token, ...rest } = WHOLE
       const text = JSON.stringify({ ...rest, refresh_token })
       const { outcome } = await refreshOnce(() => cutAfter(text.slice(0, -3)))
@@ -441,13 +441,13 @@ describe('a refresh', () => {
       ['a 503 with half a JSON object', '{"message":"wa', 503, 'application/json'],
       ['a 429 with a complete JSON object', '{"message":"wait"}', 429, 'application/json'],
       ['a 503 with a complete JSON object', '{}', 503, 'application/json'],
-    ])('a refresh has an unknown outcome if %s breaks off', async (_what, text, status, type) => {
+    ])('a refresh has the outcome `unknown` if %s breaks off', async (_what, text, status, type) => {
       const answer = cutAfter(text, status, { 'retry-after': '1', 'content-type': type })
       expect((await refreshOnce(() => answer)).outcome.kind).toBe('unknown')
     })
   })
 
-  it('a refresh request has the given `beforeSend`, and a timeout of --http-timeout, but at least 30 seconds', async () => {
+  it('a refresh request has the timeout of --http-timeout or, if that is shorter, 30 seconds', async () => {
     const context = createFakeContext({ respond: () => jsonResponse(200, WHOLE) })
     const beforeSend = () => {}
     for (const httpTimeout of ['1', '45']) {

@@ -88,12 +88,12 @@ describe('a request', () => {
     expect(context.requests[0]?.signal).toBe(signal)
   })
 
-  it('a response of 4 MB that is not JSON is refused with an error that quotes its beginning', async () => {
+  it('a response of 4 MB that is not JSON fails with an error that quotes its beginning', async () => {
     const { client } = await clientWith([textResponse(200, '%2F\\'.repeat(1e6))])
     expect((await failed(getContactImport(client, 'i-1'))).message).toContain('not a JSON object: %2F')
   })
 
-  it('a response with another import than the requested one is refused with an error that names both ids', async () => {
+  it('a response with another contact import than the requested one fails with an error that names both ids', async () => {
     const { client } = await clientWith([ok])
     expect(await failed(getContactImport(client, 'i-2'))).toMatchObject({
       code: 'unexpected_answer',
@@ -105,7 +105,7 @@ describe('a request', () => {
     expect(await getContactImport(without.client, 'i-2')).toEqual({ status: 'queued' })
   })
 
-  it('a POST without fields has no body', async () => {
+  it('the POST of requestClaimVerification has no body', async () => {
     const { context, client } = await clientWith([() => jsonResponse(200, { status: 'pending' })])
     await requestClaimVerification(client, 'd-1')
     expect(context.requests[0]).toMatchObject({ method: 'POST' })
@@ -334,7 +334,7 @@ describe('a refused credential', () => {
     ['a valid JWT', 300, ', an access token that expires in 5 min: '],
     ['a JWT without exp', undefined, ': '],
     ['not a JWT', 300, ': '],
-  ])('the error for a refused API key that is %s has its expiry, if known', async (what, seconds, told) => {
+  ])('the error for a refused API key that is %s tells its expiry, if known', async (what, seconds, told) => {
     const claims = JSON.stringify({
       exp: Date.parse('2026-11-20T12:00:00Z') / 1000 + (seconds ?? Number.NaN),
     })
@@ -385,7 +385,7 @@ describe('the hint after a refusal', () => {
     expect((await failed(createClaim(client, { name: 'example.com' }))).hint).toBe(hint)
   })
 
-  it("the hint after a 404 is to check the base URL, and the id if the path has one; a 404 of a POST with the service's message has no hint", async () => {
+  it('the hint after a 404 is to check the base URL, and the id if the path has one, unless the service explains the 404 of a POST', async () => {
     const answered = async (response: HttpResponse) => (await clientWith([response])).client
     const hint = 'check the id and its team, and that http://127.0.0.1:1 is the base URL of the service'
     const ofNoId = 'check that http://127.0.0.1:1 is the base URL of the service'
@@ -398,7 +398,7 @@ describe('the hint after a refusal', () => {
   })
 
   it.each([408, 425])(
-    'a request that always gets the status %i fails with exit 7 after 4 GETs or 1 POST',
+    'a request that always gets the status %i fails with exit 7, after 4 attempts as a GET or 1 as a POST',
     async (status) => {
       const { client, context } = await clientWith([jsonResponse(status, {})])
       expect(await failed(getContactImport(client, 'i-1'))).toMatchObject({
@@ -492,8 +492,8 @@ describe('a response', () => {
     ]
     const answers: readonly (readonly [string, (quoted: string) => HttpResponse])[] = [
       ['a refusal', (quoted) => textResponse(422, `{"name":"bad","message":"bad key ${quoted} sent"}`)],
-      ['the errors of a refusal', (quoted) => textResponse(422, `{"errors":[{"key":"${quoted}"}]}`)],
-      ['the name of a refusal', (quoted) => textResponse(422, `{"name":"${quoted}"}`)],
+      ['a refusal with a list of errors', (quoted) => textResponse(422, `{"errors":[{"key":"${quoted}"}]}`)],
+      ['a refusal with a name alone', (quoted) => textResponse(422, `{"name":"${quoted}"}`)],
       ['a page', (quoted) => textResponse(502, `<h1>Bad gateway</h1> Authorization: ${quoted}`)],
       ['a long message', (quoted) => textResponse(422, `{"message":"${'x'.repeat(290)}${quoted}"}`)],
       ['a 200 that is not JSON', (quoted) => textResponse(200, `you sent ${quoted}`)],
@@ -507,7 +507,7 @@ describe('a response', () => {
       written.map(([how, quoted]) => [what, how, () => answer(quoted)] as const),
     )
 
-    it.each(cases)('no error shows the credential in %s, written %s', async (_what, _how, answer) => {
+    it.each(cases)('the error for %s hides a credential quoted %s', async (_what, _how, answer) => {
       const { client } = await clientWith([answer], { key })
       const failure = await failed(getContactImport(client, 'i-1'))
       expect(JSON.stringify(failure)).not.toMatch(/re_Ab|1234/)
@@ -519,7 +519,7 @@ describe('a response', () => {
     ['a claim inside another object', { data: { name: 'example.com', status: 'pending' } }],
     ['an empty object', {}],
     ['nulls', { name: null, domain_id: null, status: null, record: null }],
-  ])('a 200 response with %s instead of a claim is refused', async (_what, body) => {
+  ])('a 200 response with %s instead of a claim fails with `unexpected_answer`', async (_what, body) => {
     const { client } = await clientWith([() => jsonResponse(200, body)])
     for (const ask of [
       () => createClaim(client, { name: 'example.com' }),
@@ -533,7 +533,7 @@ describe('a response', () => {
       })
   })
 
-  it('a JSON response of any shape gives a result or a CliError', async () => {
+  it('a request that gets JSON of any shape resolves, or rejects with a CliError', async () => {
     const shape = fc.oneof(
       fc.jsonValue(),
       fc.record(

@@ -51,7 +51,7 @@ async function take(...given: Parameters<typeof following>) {
 }
 
 describe('following', () => {
-  it('the first delays of a watch, as many as `steady`, are equal, and later delays grow by half up to the maximum', async () => {
+  it('the delays between requests of a watch grow by half up to the maximum, after `steady` equal delays', async () => {
     const { slept } = await take([...Array(10).fill('on'), 'end'])
     expect(slept).toEqual([2000, 3000, 4500, 6750, 10125, 15187.5, 22781.25, 30000, 30000, 30000])
     expect((await take([...Array(4).fill('on'), 'end'], { steady: 3 })).slept).toEqual([
@@ -59,7 +59,7 @@ describe('following', () => {
     ])
   })
 
-  it('a watch yields each change, a reminder once a minute, and the end', async () => {
+  it('a watch yields events for each change, once a minute without a change, and at the end', async () => {
     const { seen, end } = await take([...Array(8).fill('on'), 'off', 'end'])
     expect(seen).toEqual(['status', 'waiting', 'status', 'done'])
     expect(end).toEqual({ value: { status: 'end' }, error: undefined })
@@ -85,7 +85,7 @@ describe('following', () => {
     expect((await take(['on', down(retryAfterMs), 'end'])).slept).toEqual([2000, waitedMs])
   })
 
-  it('a watch fails if the service no longer has the resource, or if requests keep failing', async () => {
+  it('a watch fails if the resource is not found, or if requests fail for over 15 minutes', async () => {
     const gone = new CliError('not_found', 'not_found')
     await expect(take(['on', gone])).rejects.toMatchObject({ exit: 5 })
     await expect(take(['on', down()])).rejects.toMatchObject({ code: 'unreachable' })
@@ -119,7 +119,7 @@ it.each([
   { timeoutMs: 10_000, passed: 9500, left: 2000 },
   { timeoutMs: 1000, passed: 0, left: 2000 },
   { timeoutMs: Number.POSITIVE_INFINITY, passed: 0, left: Number.POSITIVE_INFINITY },
-])('stepTimeoutMs returns $left after $passed of $timeoutMs ms', ({ timeoutMs, passed, left }) => {
+])('stepTimeoutMs returns $left ms after $passed of $timeoutMs ms', ({ timeoutMs, passed, left }) => {
   let now = 70_000
   const deadline = createDeadline(timeoutMs, { monotonic: () => now })
   now += passed

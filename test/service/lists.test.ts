@@ -46,7 +46,7 @@ async function collect(fetch: PageFetcher<Thing>, range: ListRange<Thing>): Prom
 const ids = (all: readonly ListPage<Thing>[]) => all.flatMap((page) => page.items.map((thing) => thing.id))
 
 describe('paging', () => {
-  it('readListPages yields exactly the requested items (in front of the item given as `before`: at most 100), and says whether more exist', async () => {
+  it('readListPages yields exactly the items of the requested range, and says whether the list has more', async () => {
     const range = fc.record({
       total: fc.integer({ min: 0, max: 450 }),
       limit: fc.option(fc.integer({ min: 1, max: 450 }), { nil: undefined }),
@@ -77,7 +77,7 @@ describe('paging', () => {
     )
   })
 
-  it('the limit of a list counts the items that pass its filter', async () => {
+  it('the limit of readListPages counts the items that pass its filter', async () => {
     const service = serviceWith(things(1000))
     const result = await collect(service.fetch, { limit: 120, filter: (thing) => thing.even })
     expect(ids(result)).toHaveLength(120)
@@ -88,7 +88,7 @@ describe('paging', () => {
     expect(ids(back)).toEqual(['id-496', 'id-498'])
   })
 
-  it('a list requests the next page, but no further page, while the caller handles the current one', async () => {
+  it('readListPages requests the next page, but no further page, while the caller handles the current one', async () => {
     const service = serviceWith(things(1000))
     const reading = readListPages(service.fetch, {}, UNINTERRUPTED)
     await reading.next()
@@ -98,7 +98,7 @@ describe('paging', () => {
     await reading.return()
   })
 
-  it('the request for the next page of a list is canceled when the caller stops reading', async () => {
+  it('readListPages cancels the request for the next page when the caller stops reading', async () => {
     const { fetch } = serviceWith(things(1000))
     const signals: (AbortSignal | undefined)[] = []
     const fetchPage: PageFetcher<Thing> = (cursor, signal) => {
@@ -111,7 +111,7 @@ describe('paging', () => {
     expect(signals.map((signal) => signal?.aborted)).toEqual([true, true])
   })
 
-  it('all requests of a list share one abort signal, which an interrupt aborts with its reason', async () => {
+  it('all page requests of readListPages share one abort signal, which an interrupt aborts with its reason', async () => {
     const { fetch } = serviceWith(things(1000))
     const interrupt = new AbortController()
     const signals = new Set<AbortSignal | undefined>()
@@ -127,7 +127,7 @@ describe('paging', () => {
     await reading.return()
   })
 
-  it('a list yields a page before it fails because of the next page', async () => {
+  it('readListPages yields a page even if the request for the next page fails', async () => {
     const { fetch } = serviceWith(things(150))
     const fetchPage: PageFetcher<Thing> = async (cursor) => {
       if (cursor.after !== undefined) throw new Error('page 2 is broken')
@@ -138,16 +138,16 @@ describe('paging', () => {
     await expect(reading.next()).rejects.toThrow('page 2 is broken')
   })
 
-  it('a list drops the items of a page beyond its limit, and sets `hasMore`', async () => {
+  it('readListPages drops the items of a page beyond the limit, and sets `hasMore`', async () => {
     const result = await collect(async () => ({ has_more: false, data: things(50) }), { limit: 10 })
     expect(ids(result)).toHaveLength(10)
     expect(result.at(-1)?.hasMore).toBe(true)
   })
 
   const nowhere: [string, PageFetcher<Thing>, string][] = [
-    ['an empty page', async () => ({ has_more: true, data: [] }), 'sent an empty page'],
+    ['an empty page with `has_more`', async () => ({ has_more: true, data: [] }), 'sent an empty page'],
     [
-      'a repeated page',
+      'a repeated page with `has_more`',
       async ({ after }) => ({
         has_more: true,
         data: after === 'id-1' ? things(3) : things(2),
@@ -155,18 +155,18 @@ describe('paging', () => {
       'came back to id-',
     ],
     [
-      'items without ids',
+      'a page with `has_more`, but without item ids',
       async () => ({ has_more: true, data: [{ even: true } as unknown as Thing] }),
       'has no id to go on from',
     ],
   ]
-  it.each(nowhere)('a list with `has_more` fails with `no_progress` after %s', async (_, fetch, message) => {
+  it.each(nowhere)('readListPages fails with `no_progress` after %s', async (_, fetch, message) => {
     const failure = await collect(fetch, {}).catch((error: unknown) => error)
     expect(failure).toMatchObject({ code: 'no_progress', exit: 7 })
     expect((failure as Error).message).toContain(message)
   })
 
-  it('a list with `has_more` fails with `no_progress` if a page ends with the item given as `after`', async () => {
+  it('readListPages fails with `no_progress` if a page with `has_more: true` ends with the item given as `after`', async () => {
     const failure = collect(async () => ({ has_more: true, data: things(3) }), { after: 'id-2' })
     await expect(failure).rejects.toMatchObject({ code: 'no_progress' })
   })
@@ -183,6 +183,6 @@ it.each([
   ['not full', { data: things(2) }, false],
   ['empty', { data: [] }, false],
   ['larger than requested', { data: things(5) }, false],
-])('a page without `has_more` counts as the last unless exactly full: %s', async (_what, body, more) => {
+])('a list page without `has_more` counts as the last unless exactly full: %s', async (_what, body, more) => {
   expect((await createGrantFetcher(answering(body))({ limit: 3 })).has_more).toBe(more)
 })

@@ -43,7 +43,7 @@ const refused = (retryAfter?: string) =>
   jsonResponse(429, {}, retryAfter === undefined ? {} : { 'retry-after': retryAfter })
 const ok = () => jsonResponse(200, {})
 
-test('1,000 requests to a service that accepts 50 per second succeed within 25 seconds, up to 16 at once', async () => {
+test('1,000 paced requests to a service that accepts 50 per second succeed within 25 seconds, up to 16 at once', async () => {
   let second = -1
   let left = 0
   const { clock, seen, sendAll } = service((now) => {
@@ -67,7 +67,7 @@ test.each([1, 8])('with %i request(s) at once, pauses double on 429s without Ret
   expect([...sent]).toEqual([0, 1, 3, 7, 15, 31])
 })
 
-test('requests stop waiting and return the 429 after five minutes of refusals', async () => {
+test('paced requests stop waiting and return the 429 after five minutes of refusals', async () => {
   const { clock, seen, sendAll } = service(() => refused('20'))
   const statuses = new Set((await sendAll(100)).map(({ status }) => status))
   expect(statuses).toEqual(new Set([429]))
@@ -75,13 +75,13 @@ test('requests stop waiting and return the 429 after five minutes of refusals', 
   expect(seen.sent).toBeLessThan(500)
 })
 
-test('a response with status 429 and a Retry-After of an hour is returned at once', async () => {
+test('a paced request returns a 429 with a Retry-After of an hour at once', async () => {
   const { clock, sendAll } = service(() => refused('3600'))
   expect((await sendAll(20)).map(({ status }) => status)).toEqual(Array(20).fill(429))
   expect(clock.monotonic()).toBeLessThan(1000)
 })
 
-test('a 503 with Retry-After is returned without a retry, and pauses later requests', async () => {
+test('a paced request returns a 503 with Retry-After without a retry, and later requests wait', async () => {
   const { clock, sendAll } = service((_now, count) =>
     count === 1 ? jsonResponse(503, {}, { 'retry-after': '5' }) : ok(),
   )
@@ -90,7 +90,7 @@ test('a 503 with Retry-After is returned without a retry, and pauses later reque
   expect(clock.monotonic()).toBeGreaterThan(5000)
 })
 
-test('a request with a timeout shorter than the pause gets the refusal at once, with the remaining seconds as Retry-After', async () => {
+test('a paced request whose timeout is shorter than the pause gets the refusal at once, with the remaining seconds as Retry-After', async () => {
   const { clock, sendAll } = service((now) => (now < 40_000 ? refused('40') : ok()))
   const waiting = sendAll(1, { ...REQUEST, timeoutMs: 45_000 })
   await clock.sleep(1000)
@@ -100,7 +100,7 @@ test('a request with a timeout shorter than the pause gets the refusal at once, 
   expect((await waiting)[0]?.status).toBe(200)
 })
 
-test('a request with `beforeSend` is sent even during a pause', async () => {
+test('a request with `beforeSend` is sent even during the pause after a 429', async () => {
   const { clock, sendAll } = service((_now, count) => (count === 1 ? refused('30') : ok()))
   const waiting = sendAll(1)
   await clock.sleep(100)

@@ -64,7 +64,7 @@ async function failureOf(work: Promise<unknown>): Promise<HttpTransportError> {
 }
 
 describe('an exchange', () => {
-  it('an HTTP exchange sends method, path, headers and body, and reads the response', async () => {
+  it('an HTTP request is sent with method, path, headers and body, and its response is read', async () => {
     let seen: unknown
     const url = await listen((request, response) => {
       let body = ''
@@ -129,7 +129,7 @@ describe('an exchange', () => {
     expect(connections).toBe(5)
   })
 
-  it('a POST on a reused connection that breaks is reported as possibly sent, and not sent again', async () => {
+  it('a POST on a reused connection that breaks fails as possibly sent, and is not sent again', async () => {
     let requests = 0
     const url = await listenRaw((socket) =>
       socket.on('data', () => {
@@ -220,14 +220,14 @@ describe('an error', () => {
       'descriptors',
       'ulimit -n',
     ],
-  ])('the error %s is converted to the kind `%s`, whose hint contains %s', (error, kind, remedy) => {
+  ])('the error "%s" gets the kind `%s`, whose hint contains %s', (error, kind, remedy) => {
     const failure = toTransportError(error, 'no')
     expect(failure.kind).toBe(kind)
     const url = new URL('https://api.example.com')
     expect(noResponseError(failure, url, 'GET').hint).toContain(remedy)
   })
 
-  it("an https request to a plain HTTP server fails with the message that the server doesn't speak TLS, and no part of the request is sent", async () => {
+  it("an https request to a plain HTTP server fails unsent, with the message that the server doesn't speak TLS", async () => {
     const plain = await listen((_request, response) => response.end('not TLS'))
     const failure = await failureOf(transport().send(get(new URL(`https://127.0.0.1:${plain.port}/`))))
     expect(failure).toMatchObject({
@@ -236,13 +236,13 @@ describe('an error', () => {
     })
   })
 
-  it('a response that is not HTTP is a protocol error', async () => {
+  it('a request whose response is not HTTP fails with the error kind `protocol`', async () => {
     const url = await listenRaw((socket) => socket.once('data', () => socket.end('SSH-2.0-OpenSSH_9\r\n')))
     expect(await failureOf(transport().send(get(url)))).toMatchObject({ kind: 'protocol', sent: 'maybe' })
   })
 
   it.each(['101 Switching Protocols', '099 Odd', '000 None'])(
-    'a response with the status %s is a protocol error',
+    'a request whose response has the status %s fails with the error kind `protocol`',
     async (status) => {
       const url = await listenRaw((socket) =>
         socket.once('data', () => socket.write(`HTTP/1.1 ${status}\r\ncontent-length: 0\r\n\r\n`)),
@@ -267,7 +267,7 @@ describe('an error', () => {
     expect(failure.sent).toBe('no')
   })
 
-  it('a request fails with a reset error if the server closes the connection without a response', async () => {
+  it('a request fails with the error kind `reset` if the server closes the connection without a response', async () => {
     const url = await listenRaw((socket) => socket.once('data', () => socket.end()))
     expect(await failureOf(transport().send(get(url)))).toMatchObject({ kind: 'reset', sent: 'maybe' })
   })
@@ -333,7 +333,7 @@ describe('a process suspended beyond its time limit', () => {
     expect(text(await stopped(url, 100, { method: 'POST', body: 'x' }))).toBe('late')
   })
 
-  it('a request whose process is suspended beyond the timeout fails with a timeout if no response arrived', async () => {
+  it('a request whose process is suspended beyond the timeout fails with the error kind `timeout` if no response arrived', async () => {
     const url = await otherThread([])
     expect(await failureOf(stopped(url, 100))).toMatchObject({ kind: 'timeout', sent: 'maybe' })
   })
@@ -360,7 +360,7 @@ describe('a truncated body', () => {
 })
 
 describe('a signal', () => {
-  it('an abort signal ends an HTTP exchange, before sending or while the body arrives', async () => {
+  it('an abort signal cancels an HTTP request, unsent or while the response body arrives', async () => {
     const abandon = new AbortController()
     const url = await listen((_request, response) => {
       response.writeHead(200)
@@ -444,7 +444,7 @@ describe('beforeSend', () => {
     ['connect', 'http://127.0.0.1:1/', /connection refused/],
     ['lookup', 'http://no-such-host.invalid/', /resolve/],
   ])(
-    'a request that fails with the kind `%s`, to %s, sends nothing and does not call `beforeSend`',
+    'a request with the error kind `%s`, to %s, sends nothing and does not call `beforeSend`',
     async (kind, address, message) => {
       const beforeSend = () => expect.fail('called')
       const failure = await failureOf(transport().send(get(new URL(address), { beforeSend })))
@@ -467,7 +467,7 @@ describe('beforeSend', () => {
 })
 
 describe('closing', () => {
-  it('closing the HTTP transport cancels the requests in progress, and later requests send nothing', async () => {
+  it('closing the HTTP transport cancels requests in progress, and later requests fail unsent', async () => {
     const requests: string[] = []
     let asked: () => void
     const arrived = new Promise<void>((resolve) => {
@@ -585,7 +585,7 @@ describe('a proxy', () => {
     expect(shown).toEqual([undefined])
   })
 
-  it('`beforeSend` is called after the proxy tunnel is open; if `beforeSend` throws, nothing is sent through the tunnel', async () => {
+  it('a `beforeSend` that throws is called when the proxy tunnel is open, and nothing is sent through the tunnel', async () => {
     const received: Buffer[] = []
     const url = await listenRaw((socket) => socket.on('data', (piece) => received.push(piece)))
     const proxy = await proxyServer()
@@ -631,14 +631,14 @@ describe('a proxy', () => {
     expect(failure).toMatchObject({ kind: 'timeout', sent: 'no' })
   })
 
-  it('a request that the proxy refuses with 407 fails with a proxy error, and nothing is sent to the service', async () => {
+  it('a request that the proxy answers with 407 fails with the error kind `proxy`, and nothing is sent to the service', async () => {
     const proxy = await proxyServer('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n')
     const failure = await failureOf(transport({ httpsProxy: proxy.url }).send(toService()))
     expect(failure).toMatchObject({ kind: 'proxy', sent: 'no' })
   })
 
   it.each([':::', 'socks5://proxy.example', 'http://me:%@proxy.example', 'http://proxy.example/path'])(
-    'the unusable proxy URL %s gives a proxy error without a cause that could quote the password',
+    'the unusable proxy URL %s gives an error of the kind `proxy`, without a cause that could quote the password',
     async (httpsProxy) => {
       const failure = await failureOf(transport({ httpsProxy }).send(toService()))
       expect(failure).toMatchObject({ kind: 'proxy', sent: 'no' })
