@@ -5,7 +5,7 @@ import Pool from 'undici/lib/dispatcher/pool.js'
 import ProxyAgent from 'undici/lib/dispatcher/proxy-agent.js'
 import { type EnvironmentValues, HttpTransportError } from '../context.ts'
 import { isLoopback } from '../settings/addresses.ts'
-import { toTransportError } from './transport-errors.ts'
+import { toHttpTransportError } from './transport-errors.ts'
 
 /**
  * Milliseconds that a proxy may take to open a tunnel; less than the connect timeout, so that the error names a silent proxy as the
@@ -62,7 +62,7 @@ export function createProxyAgent(
 class TunnelPool extends Pool {
   override async connect(options: Dispatcher.ConnectOptions): Promise<Dispatcher.ConnectData> {
     const tunnel = await connect.call(this, options).catch((error: unknown) => {
-      const { kind, message } = toTransportError(error, 'no', 'proxy')
+      const { kind, message } = toHttpTransportError(error, 'no', 'proxy')
       throw proxyError(message, error, kind === 'untrusted' || kind === 'dated' ? kind : 'proxy')
     })
     if (tunnel.statusCode >= 200 && tunnel.statusCode <= 299) return { ...tunnel, statusCode: 200 }

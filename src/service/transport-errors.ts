@@ -55,7 +55,7 @@ const ERRORS: readonly (readonly [pattern: RegExp, kind: HttpTransportError['kin
  * @param sent whether a byte of the request can have left this machine
  * @param peer the other end of the connection, named in the message
  */
-export function toTransportError(
+export function toHttpTransportError(
   error: unknown,
   sent: HttpTransportError['sent'],
   peer: 'server' | 'proxy' = 'server',

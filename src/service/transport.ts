@@ -5,7 +5,7 @@ import { type HttpRequest, type HttpResponse, type HttpTransport, HttpTransportE
 import { formatDuration } from '../terminal/time.ts'
 import { invalidResponseError } from './problems.ts'
 import { createProxyAgent, type ProxySettings, proxyUrlFor } from './proxy.ts'
-import { toTransportError } from './transport-errors.ts'
+import { toHttpTransportError } from './transport-errors.ts'
 
 /**
  * Milliseconds for which an idle connection is kept open; shorter than usual limits of servers, to avoid sending a request on a
@@ -170,12 +170,12 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
         else pieces.push(piece)
       },
       onResponseEnd: () => end(),
-      onResponseError: (_controller, error) => end(toTransportError(error, sent)),
+      onResponseError: (_controller, error) => end(toHttpTransportError(error, sent)),
     }
     try {
       dispatcher.dispatch(options, handler)
     } catch (error) {
-      end(toTransportError(error, sent))
+      end(toHttpTransportError(error, sent))
     }
   })
 }

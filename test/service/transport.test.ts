@@ -13,7 +13,7 @@ import { type HttpRequest, type HttpResponse, HttpTransportError } from '../../s
 import { noResponseError } from '../../src/service/problems.ts'
 import { bypassesProxy, type ProxySettings, proxyUrlFor } from '../../src/service/proxy.ts'
 import { createTransport } from '../../src/service/transport.ts'
-import { toTransportError } from '../../src/service/transport-errors.ts'
+import { toHttpTransportError } from '../../src/service/transport-errors.ts'
 
 /** Starts a server on loopback, and ends it with its connections when the test ends. */
 async function start(server: Server): Promise<URL> {
@@ -221,7 +221,7 @@ describe('an error', () => {
       'ulimit -n',
     ],
   ])('the error "%s" gets the kind `%s`, whose hint contains %s', (error, kind, remedy) => {
-    const failure = toTransportError(error, 'no')
+    const failure = toHttpTransportError(error, 'no')
     expect(failure.kind).toBe(kind)
     const url = new URL('https://api.example.com')
     expect(noResponseError(failure, url, 'GET').hint).toContain(remedy)
