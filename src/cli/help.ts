@@ -16,7 +16,7 @@ export function computeHelpWidth(output: Pick<Output, 'columns'>): number {
   return Math.max(MIN_WIDTH, Math.min(output.columns ?? DEFAULT_WIDTH, MAX_WIDTH))
 }
 
-/** Returns commander's help configuration: only the root's help lists global options, and `--x` and `--no-x` share a line. */
+/** Returns commander's help configuration: only the root's help has all global options, and `--x` and `--no-x` share a line. */
 export function createHelpConfiguration(width: number, palette: Palette): Partial<Help> {
   return {
     helpWidth: width,

@@ -63,10 +63,7 @@ export interface CommandDefinition<
   readonly events?: Readonly<Record<string, string>>
   /** Example command lines for help and documentation, each with its description. */
   readonly examples: Readonly<Record<string, string>>
-  /**
-   * Error codes or groups of `ERRORS` that the command can end with. The group `every` is implied, and with `account` also
-   * `session` and `service`.
-   */
+  /** Codes or groups of `ERRORS` that the command can report. `every` is implied; with `account`, so are `session` and `service`. */
   readonly errors?: readonly (ErrorGroup | ErrorCode)[]
   /** The required account. Default: none. */
   readonly account?: AccountRequirement

@@ -54,7 +54,7 @@ export const command = defineCommand({
  *
  * @param begin starts the work on one claim
  * @returns the single claim as last seen; undefined for several claims
- * @throws CliError as `findClaim` and `presentClaimEvents`; for several claims, as `runClaimBatch`
+ * @throws CliError as `findClaim` and `runAndPrintClaim`; for several claims, as `runClaimBatch`
  */
 export async function verifyOrFollowClaims(
   domains: readonly string[],
