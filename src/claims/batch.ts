@@ -194,7 +194,7 @@ function createShared(jobs: number, work: BatchCommand, signal: AbortSignal, io:
 
 /**
  * Returns the label under which the summary counts a domain whose work threw an error. `timed_out` means that the deadline passed
- * before the work or its DNS check began.
+ * while the domain waited for its turn.
  */
 function labelOf({ code, exit }: CliError): string {
   if (code === 'timed_out') return 'not started'

@@ -210,7 +210,7 @@ async function read(keys: Iterable<string>, ledger: Ledger, onDamaged?: OnDamage
 }
 
 /**
- * Yields the names of the domains' directories that start with `prefix`, sorted by their first two characters, then by name.
+ * Yields the names of the domains' directories that start with `prefix`.
  *
  * @param most maximum number of names to read per shard (the domains with the same first two characters), before the filter
  */
