@@ -5,7 +5,7 @@ import { queryDns } from './wire/ask.ts'
 import { canQueryName, isWithin } from './wire/name.ts'
 import { haveSameValues, readTxtAnswer } from './wire/txt-answer.ts'
 
-/** Maximum milliseconds for the query about one name. */
+/** Maximum milliseconds for the TXT query about one of the other names. */
 const SERVER_MS = 2500
 
 /**

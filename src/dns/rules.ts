@@ -89,7 +89,7 @@ const secondsToWait = (...known: readonly (number | null)[]): number =>
 
 /**
  * Returns `retry_after_seconds` of the report: the longest wait that a finding names or, with the verdict `fix`, the seconds for
- * which caches may keep the present state after the fix. Null if unknown, and if no TXT value is expected.
+ * which caches may keep the present state after the fix; null if neither is known. Null if no TXT value is expected.
  */
 function retryAfterSeconds(
   { servers, location, expected }: DnsObservations,
@@ -144,8 +144,8 @@ function diagnoseResolvers(observations: DnsObservations, unseen: Finding): Find
 }
 
 /**
- * Derives all findings but those of `diagnoseResolvers`. If the zone wasn't found, might be this network's own, or was seen only
- * through an interceptor, the finding about that is the only one.
+ * Derives all findings but those of `diagnoseResolvers`. If the zone wasn't found, might be this network's own, or was seen through
+ * an interceptor only, returns nothing but the finding about that.
  */
 function diagnoseServers(observations: DnsObservations): Finding[] {
   const { name, location, limitReached } = observations

@@ -17,7 +17,7 @@ const SERVER_MS = 4000
 const MAX_ADDRESSES = 24
 
 /**
- * Queries the name servers of the delegation and of the NS sets that they return, each address once. CNAMEs are followed at
+ * Queries the name servers of the delegation and of the NS sets that they return, up to `MAX_ADDRESSES`. CNAMEs are followed at
  * authoritative servers, because a resolver could cache that a target doesn't exist yet.
  */
 export async function observeNameServers(location: FoundZone, check: DnsCheck) {

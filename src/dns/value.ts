@@ -90,7 +90,7 @@ export function findValueFault(expected: string, value: TxtValue, mayBeCut = fal
   if (inner === wanted) return 'quoted'
   if (inner.toLowerCase() === wanted.toLowerCase()) return 'case_changed'
   if (mayBeCut && !/\s/.test(seen.trim()) && startsOrEndsWith(inner, wanted)) return 'given_value_cut'
-  // Character-strings of a record are joined without a separator, which hides where the expected value begins. So search the text
+  // Character-strings of a record are joined without a separator, which hides where the expected value ends. So search the text
   // with spaces between the character-strings as well.
   const apart = value.strings.map(decodeTxtBytes).join(' ')
   if ([seen, apart, inner].some((text) => containsValue(text, wanted))) return 'extra_text'
@@ -106,7 +106,7 @@ export function findValueFault(expected: string, value: TxtValue, mayBeCut = fal
 
 /**
  * Formats a value for users. If one of several character-strings is the expected value, apart from quotation marks and invisible
- * characters, quotes each one: joined text would hide where the expected value begins.
+ * characters, quotes each one: joined text would hide its bounds.
  */
 function formatValue(expected: string, { bytes, strings }: TxtValue): string {
   const texts = strings.map(decodeTxtBytes)

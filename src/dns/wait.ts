@@ -20,11 +20,12 @@ export interface WaitStep {
 
 /**
  * Checks repeatedly until the record is ready or the deadline has passed. Yields each report, and returns the last one. Between two
- * checks, polls the first name server that has neither the record nor a CNAME, and checks at once if its TXT values change.
+ * checks, polls the first name server that answered without the record and without a CNAME; if its TXT values change, checks at
+ * once.
  *
  * @param request `deadline` limits the wait
- * @param runWhenSlotIsFree runs a check, maybe after checks of other domains; by default at once
- * @throws as `checkDns`; what `runWhenSlotIsFree` throws
+ * @param runWhenSlotIsFree runs a check once few enough checks of other domains are running; by default at once
+ * @throws as `checkDns` and `runWhenSlotIsFree`
  */
 export async function* waitForRecord(
   request: WaitRequest,

@@ -54,7 +54,7 @@ const WRONG = reportOn('example.com', ['prefix=token', 'prefix=tok'])
 test.each([
   ['wait', 'Try again in 2 hours'],
   ['fix', 'Caches may keep the old state for up to 2 hours'],
-] as const)('each report format states the waiting time of the verdict %s once', (verdict, said) => {
+] as const)('each report format states the waiting time once, for the verdict %s', (verdict, said) => {
   const report = { ...WRONG, verdict }
   for (const text of [
     renderTerminalReport(report, LAYOUT),

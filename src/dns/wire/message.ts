@@ -4,7 +4,7 @@ import { canonicalizeAddress } from './address.ts'
 /** Record types that are queried. */
 type QuestionType = 'TXT' | 'CNAME' | 'SOA' | 'NS' | 'A' | 'AAAA' | 'DS' | 'DNSKEY'
 
-/** Question of a DNS query (RFC 1035 section 4.1.2), with the query's flags; each is false by default. */
+/** Question of a DNS query (RFC 1035 section 4.1.2), with the flags of the query, which are false by default. */
 export interface DnsQuestion {
   /** Name in lowercase without the trailing dot; `.` for the root. */
   readonly name: string
@@ -102,8 +102,8 @@ export function decodeResponse(wire: Uint8Array, id: number, question: DnsQuesti
   const { questions: [asked, ...others] = [], additionals = [] } = decoded
   const isSame =
     asked?.type === question.type && asked.class === 'IN' && canonicalName(asked.name) === question.name
-  // Accept a response without the question for three rcodes: a server that can't parse the query may leave it out (RFC 1035 section
-  // 4.1.1), and unbound leaves it out when it refuses a client.
+  // Accept FORMERR and NOTIMP without the question, from a server that couldn't parse the query (RFC 1035 section 4.1.1), and
+  // REFUSED, from which unbound leaves it out.
   const isBare = asked === undefined && ['FORMERR', 'NOTIMP', 'REFUSED'].includes(decoded.rcode)
   if (others.length > 0 || !(isSame || isBare || decoded === header)) return undefined
   const opt = additionals.find((record): record is packet.OptAnswer => record.type === 'OPT')

@@ -46,7 +46,7 @@ export function parseSystemResolvers(servers: readonly string[], config: string)
   })
 }
 
-/** Codes of socket errors after which no packet has left this machine, as without a route or behind a firewall. */
+/** Codes of socket errors after which no packet has left this machine, as without a route or with a local firewall. */
 const UNSENT = 'ENETUNREACH EADDRNOTAVAIL EAFNOSUPPORT ENOBUFS ENOMEM EMFILE ENFILE EPERM EACCES'.split(' ')
 
 /** Converts a socket error to a `DnsTransportError`, of the kind `not_checked` if no packet has left this machine. */
