@@ -25,7 +25,8 @@ export async function observeDnssec(
 ): Promise<DnssecObservation | null> {
   if (parent === null) return null
   const ds = await queryDns(parent, { name: zone, type: 'DS', dnssecOk: true }, check)
-  if (ds?.aa !== true) return null
+  // A truncated set might lack the DS record that matches the key, and only a successful or negative response shows its absence.
+  if (ds?.aa !== true || ds.tc || !['NOERROR', 'NXDOMAIN'].includes(ds.rcode)) return null
   const signers = recordsOf(ds, 'DS').filter(
     ({ algorithm, digestType }) => ALGORITHMS.includes(algorithm) && digestType in DIGESTS,
   )

@@ -1,6 +1,6 @@
 import type packet from 'dns-packet'
 import { expect, test } from 'vitest'
-import { type Asked, EDNS, type FakeReply, RA, RCODE } from './fake-dns.ts'
+import { AA, type Asked, EDNS, type FakeReply, RA, RCODE, TC } from './fake-dns.ts'
 import { fakeInternet, RESOLVER, txt } from './fake-internet.ts'
 import { timedObserve } from './timed-check.ts'
 
@@ -43,7 +43,7 @@ const signature = (expiration: number): packet.Answer => ({
 
 /** Observes a zone with these records through a resolver whose answers `resolver` can replace. */
 async function observeZone(
-  { signers = [ds()], keys = [dnskey], signatures = [signature(DAY)] },
+  { signers = [ds()], keys = [dnskey], signatures = [signature(DAY)], dsFlags = AA },
   resolver: (asked: Asked) => FakeReply | undefined = () => undefined,
 ) {
   const world = fakeInternet([
@@ -60,7 +60,8 @@ async function observeZone(
       const records = { DS: signers, DNSKEY: keys, SOA: [...(reply.answers ?? []), ...signatures] }[
         asked.type
       ]
-      return records === undefined ? reply : { ...reply, answers: records, additionals: [EDNS] }
+      const flags = asked.type === 'DS' ? dsFlags : reply.flags
+      return records === undefined ? reply : { ...reply, flags, answers: records, additionals: [EDNS] }
     },
     { name: ZONE },
   )
@@ -75,6 +76,11 @@ test.each([
     { state: 'ok' },
   ],
   ['`unsigned` without a DS record', { signers: [] }, { state: 'unsigned' }],
+  [
+    '`unsigned` if the parent zone responds NXDOMAIN to the DS query',
+    { signers: [], dsFlags: AA | RCODE.NXDOMAIN },
+    { state: 'unsigned' },
+  ],
   [
     '`unsigned` if validators do not support the algorithm of the only DS record',
     { signers: [ds(DIGEST, 3)] },
@@ -99,6 +105,13 @@ test.each([
   ['`expired` if the only signature has expired', { signatures: [signature(-DAY)] }, { state: 'expired' }],
 ])('observeDnssec returns the state %s', async (_title, records, expected) => {
   expect((await observeZone(records)).dnssec).toMatchObject(expected)
+})
+
+test.each([
+  ['is truncated over TCP too', { signers: [ds('00'.repeat(20))], dsFlags: AA | TC }],
+  ['has the response code SERVFAIL', { signers: [], dsFlags: AA | RCODE.SERVFAIL }],
+])('the DNSSEC state is unknown if the DS response %s', async (_title, records) => {
+  expect((await observeZone(records)).dnssec).toBeNull()
 })
 
 test('the observation of a resolver that fails validation has the remaining TTL of its cached DNSSEC keys', async () => {
