@@ -1,6 +1,6 @@
 /**
- * Entry of the helper process, which makes one call to the operating system's keychain: takes the request over the IPC channel,
- * answers it, and ends. keychain-process.ts starts it.
+ * Entry of the helper process, which makes one call to the operating system's keychain, sends the result over the IPC channel,
+ * and ends. keychain-process.ts starts it.
  */
 import type { KeychainRequest, KeychainResult } from '../context.ts'
 

@@ -35,7 +35,7 @@ export function createKeychain(script: string, environment: NodeJS.ProcessEnv): 
             env: { ...environment },
             stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
             // Start a separate process group, so that the terminal's Ctrl-C doesn't reach the helper, which may hold the only
-            // copy of a token. The helper ends soon after the program, when the IPC channel closes.
+            // copy of a token.
             ...{ detached: true, windowsHide: true },
           })
         } catch (error) {

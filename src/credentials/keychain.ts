@@ -25,7 +25,7 @@ const FAILURES: Readonly<Record<Failure['reason'], readonly [message: string, re
 type KeychainCall = Pick<KeychainRequest, 'operation' | 'account' | 'secret' | 'signal'>
 
 /**
- * Makes one keychain call, with a time limit that depends on whether stdin and stderr are a terminal.
+ * Makes one keychain call, with a shorter time limit if no user can answer a prompt at a terminal.
  *
  * @param profile named in the hint
  * @returns the secret for `get`, null if there is no item; whether there was an item for `delete`; true for `set`
@@ -52,7 +52,7 @@ function unavailable(message: string, remedy: string, profile: string, cause?: F
   return new CliError('store_unavailable', message, { hint, cause })
 }
 
-/** Whether an error says that this machine has no keychain or no library for it, so that waiting or unlocking can't help. */
+/** Whether an error of `callKeychain` says that this machine has no keychain or no library for it. */
 export function isNoKeychainError(error: unknown): boolean {
   if (!(error instanceof CliError)) return false
   const { reason } = (error.cause ?? {}) as Partial<Failure>
@@ -60,8 +60,7 @@ export function isNoKeychainError(error: unknown): boolean {
 }
 
 /**
- * Tests the keychain by storing, reading and deleting a test item: nothing else shows whether a keychain exists, is unlocked
- * and keeps its items.
+ * Tests the keychain with an item of its own: only storing and reading show whether a keychain is unlocked and keeps its items.
  *
  * @throws CliError `store_unavailable`, exit 4, if the test fails; the abort reason after Ctrl-C
  */

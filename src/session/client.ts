@@ -5,8 +5,8 @@ import { findCredentialWithoutRenewal, getCredential, renewAccessToken } from '.
 import { expiredAccessTokenError } from './messages.ts'
 
 /**
- * Creates a client of the service that sends the current profile's credential; sends nothing yet. Concurrent requests share one
- * read of the credential and one renewal.
+ * Creates a client of the service that sends the credential in force: the API key in the environment, else the current profile's
+ * credential. Concurrent requests share one renewal.
  *
  * @param renews false to use only an API key or a valid access token; without either, requests fail with exit 4
  * @throws CliError exit 3 without a usable base URL

@@ -16,37 +16,39 @@ import {
 /** Result in place of a credential: a renewal is needed. */
 interface Outdated {
   readonly kind: 'outdated'
-  /** The stored access token, which can't be used or expires too soon; undefined if none is stored. */
+  /** The stored access token, which has expired or soon will; undefined if none is stored. */
   readonly value: string | undefined
 }
 
 /**
- * Returns the credential for a request: the API key in the environment, else the stored API key, else the access token, renewed
- * if necessary. The code of renewals and keychains is loaded only if used, since scripts call this often.
+ * Returns the credential for a request: the API key in the environment, else the profile's API key or access token, renewed if
+ * necessary.
  *
  * @param minLifetime seconds, as in `RenewOptions`
- * @throws CliError `credential_refused`, exit 4, if `MAILCLAIM_API_KEY` can't be a key; as `renewLocalSession` and
- *   `renewEtcdSession`
+ * @throws CliError exit 4 if there is no usable credential; as `renewAccessToken`
  */
 export async function getCredential(io: Io, minLifetime = 0): Promise<Credential> {
   const found = await findCredentialWithoutRenewal(io, minLifetime)
   return found.kind === 'outdated' ? renewAccessToken(io, { outdated: found.value, minLifetime }) : found
 }
 
-/** Returns the same credential as `getCredential`, or `Outdated` instead of renewing. @throws CliError as `getCredential` */
+/**
+ * Returns the credential for a request, or `Outdated` if its access token must be renewed first. @throws CliError as
+ * `getCredential`
+ */
 export async function findCredentialWithoutRenewal(io: Io, minLifetime = 0): Promise<Credential | Outdated> {
   const fromEnvironment = readEnvironmentApiKey(io)
   if (fromEnvironment !== undefined) return fromEnvironment
   const files = profileFiles(io, io.settings.profile.value)
   if (usesSharedStore(io.settings)) {
     const { listOutcomeFiles, readCachedSession } = await import('./shared/local.ts')
-    // Use a valid access token of this machine without asking etcd, so that few commands send etcd a request. This machine
-    // notices a sign-out or sign-in on another machine only at its next renewal.
+    // Use the cached access token while it is valid: otherwise every command would send etcd a request. So this machine notices a
+    // sign-out on another machine only at its next renewal.
     const found = credentialOf(io, readCachedSession(files), minLifetime)
     if (found.kind === 'outdated' || listOutcomeFiles(files).length === 0) return found
     const { BEST_EFFORT_ETCD_MS, openEtcdStore, deliverOutcomesAndRead } = await import('./shared/store.ts')
-    // An outcome file (`pending.…`) may hold the outcome of a renewal, which other machines wait for in etcd. Try to deliver
-    // the outcome now; if that fails, the access token is still valid.
+    // Try to deliver the outcomes of earlier renewals (`pending.…`), since other machines may be waiting in etcd for them. If
+    // that fails, the access token is still valid.
     try {
       await deliverOutcomesAndRead(openEtcdStore(io, BEST_EFFORT_ETCD_MS))
     } catch {
@@ -83,7 +85,7 @@ export async function requestNarrowedCredential(io: Io, scope: string): Promise<
 }
 
 /**
- * Renews the access token of the current profile, on this machine or in etcd.
+ * Renews the access token of the current profile, whose session is on this machine or in etcd.
  *
  * @throws CliError as `renewLocalSession` and `renewEtcdSession`
  */

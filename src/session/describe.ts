@@ -10,15 +10,10 @@ import { requireSession } from './profiles.ts'
 import { findNewestSecret, readKeychainItem } from './secret.ts'
 import { checkSessionMatch, isFresh, type ProfileFiles, profileFiles, type Session } from './session-file.ts'
 
-/**
- * Reason why no credential can be used. `none`: there is none. `interrupted`: a renewal was interrupted, and may have sent the
- * refresh token. `ended`: the session has ended, by the service or by a sign-out in etcd. `elsewhere`: the session belongs to
- * another profile, service or client. `unusable`: the session file can't be used, or the key in the environment is invalid or
- * expired. `store_unavailable`: the keychain or etcd can't be used, or no stored secret belongs to the current session.
- */
+/** Why the credential can't be used, by the code of the error that says so (see `STATES`). */
 type CredentialTrouble = 'none' | 'interrupted' | 'ended' | 'elsewhere' | 'unusable' | 'store_unavailable'
 
-/** State for each error code; `store_unavailable` for every other code. */
+/** State for each error code of an unusable credential; a code that isn't listed means `store_unavailable`. */
 const STATES: Partial<Record<ErrorCode, CredentialTrouble>> = {
   not_signed_in: 'none',
   refresh_interrupted: 'interrupted',
@@ -29,25 +24,26 @@ const STATES: Partial<Record<ErrorCode, CredentialTrouble>> = {
 }
 
 /**
- * `active`: the credential can be used. `needs_refresh`: the next request renews the access token first. `refreshing`: another
- * process, with etcd also on another machine, is renewing the access token, or storing or removing the session.
+ * State of the credential, as far as this machine can tell. `needs_refresh`: the next request renews the access token first.
+ * `refreshing`: another process is changing the session, as in a renewal.
  */
 export type CredentialState = 'active' | 'needs_refresh' | 'refreshing' | CredentialTrouble
 
-/** The credential that commands would use, without its secret. */
+/** Status of the credential that commands would use. */
 export interface CredentialStatus {
   readonly state: CredentialState
-  /** Source of the credential; null if none could be read. */
+  /** Source of the credential; null if none was found or could be read. */
   readonly inForce: 'MAILCLAIM_API_KEY' | 'stored API key' | 'session' | null
   readonly problem?: CliError
   readonly session?: Session
 }
 
 /**
- * Describes the credential that commands of the current profile would use. Reads the secret from its store, but doesn't ask the
+ * Returns the status of the credential that commands would use. Asks its store, such as the keychain or etcd, but not the
  * service.
  *
- * @throws CliError exit 2 or 3 if a setting is missing or unusable, or the profile is unknown
+ * @throws CliError if its exit code isn't 4 or 7, such as `usage`, exit 2, for an unknown profile; other errors become the
+ *   `problem`
  */
 export async function readCredentialStatus(
   io: Io,
@@ -76,8 +72,7 @@ export async function readCredentialStatus(
 }
 
 /**
- * Refuses an expired access token in `MAILCLAIM_API_KEY`: the variable may hold a token of `auth token` from another machine,
- * whose expiry can be read (JWT).
+ * Rejects an expired JWT in `MAILCLAIM_API_KEY`: the variable may hold an access token that `auth token` printed.
  *
  * @throws CliError `credential_refused`, exit 4, for such a token
  */
@@ -98,8 +93,8 @@ async function stateOf(io: Io, files: ProfileFiles, session: Session): Promise<C
     const { interruption } = findNewestSecret(files, session, answer)
     if (interruption !== undefined) throw interruption
   } catch (error) {
-    // While another process renews or signs in, its unfinished note file (`next.…`) or keychain item looks like an
-    // interruption. So report `refreshing` while the lock is held, and start over if the session has changed since.
+    // While another process renews or signs in, its unfinished note file (`next.…`) or newer keychain item looks like an error.
+    // So report `refreshing` while the lock is held, and start over if the session has changed since.
     if (await isLocked(files.lock, files.disk)) return 'refreshing'
     const { session: now } = requireSession(io, files)
     if (now.id === id && now.generation === generation) throw error

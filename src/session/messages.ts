@@ -19,7 +19,7 @@ export function notSignedInError(profile: string, others: readonly string[] = []
   return new CliError('not_signed_in', `profile ${profile} is not signed in${why}`, { hint })
 }
 
-/** Returns the error of a command that doesn't renew an expired access token, although the session is intact. */
+/** Returns the error for an expired access token in a command that doesn't renew tokens. */
 export function expiredAccessTokenError(profile: string): CliError {
   const message = `the access token of profile ${profile} has expired, and this command doesn't renew it`
   const hint = `to renew it: ${addProfileFlag('mailclaim auth refresh', profile)}`
@@ -34,9 +34,8 @@ export function refreshInterruptedError(profile: string, why = 'the last renewal
 }
 
 /**
- * Returns the error for a renewal that ended after creating its note file (`next.…`) and before filling it, so that its token
- * wasn't sent. Only `--retry-interrupted` may send the token, because a plain command can't tell this from a renewal that is
- * about to send.
+ * Returns the error for a renewal that was cut off while it created its note file (`next.…`), and so before it sent the refresh
+ * token. Even then, only `--retry-interrupted` may send the token: a renewal that is about to send it looks the same.
  */
 export function unsentRefreshTokenError(profile: string): CliError {
   const message = `the last renewal of profile ${profile} was cut off before it sent the refresh token`

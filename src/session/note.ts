@@ -6,19 +6,18 @@ import { tokenLostError } from './messages.ts'
 import { decodeSession, findSession, NOTE_BYTES, type ProfileFiles, type Session } from './session-file.ts'
 
 /**
- * Returns the name of a refresh token's note file (`next.…`). The file is created before the token is sent, and reserves the
- * disk space for the next session. For a login, `generation` is 0.
+ * Returns the name of a refresh token's note file (`next.…`). A renewal creates the file before sending the token, and writes the
+ * next session into it; a login does the same with `generation` 0.
  */
 export function noteFileName({ id, generation }: Pick<Session, 'id' | 'generation'>): string {
   return `next.${id}.${generation}`
 }
 
 /**
- * Reads a note file (`next.…`).
+ * Reads a note file (`next.…`), which shows how far a renewal has come.
  *
- * @returns the next session if the text is complete; `unsent` if the file has fewer than `NOTE_BYTES` bytes: the refresh token is
- *   sent only after that many are written and flushed; `absent` if there is no such file; otherwise, also if the file can't be
- *   read, `incomplete`: the refresh token may have been sent
+ * @returns the next session if the file holds one; `unsent` if the file is too short for the refresh token to have been sent;
+ *   `incomplete` if the token may have been sent, or the file can't be read; `absent` if there is no file
  */
 export function readNoteFile(
   { disk, directory }: ProfileFiles,
@@ -34,15 +33,15 @@ export function readNoteFile(
 }
 
 /**
- * Whether the content of a note file (`next.…`) is a complete session, which may replace `session.json`. A session without
- * refresh token is complete only if it has ended: otherwise its token may be in no store.
+ * Whether a note file (`next.…`) holds a session that may replace `session.json`: one with its refresh token or API key, or one
+ * that has ended. The token of any other session may be in no store.
  */
 export function isCompleteSession(next: ReturnType<typeof readNoteFile> | undefined): next is Session {
   return typeof next === 'object' && (next.refreshToken !== undefined || next.ended !== undefined)
 }
 
 /**
- * Reads the names of a profile's note files (`next.…`).
+ * Lists the names of a profile's note files (`next.…`).
  *
  * @throws CliError `cannot_write`, exit 1, if the directory can't be read
  */
@@ -51,12 +50,11 @@ export function listNoteNames({ disk, directory }: ProfileFiles): string[] {
 }
 
 /**
- * Creates a note file (`next.…`) or an outcome file (`pending.…`), fills it with spaces and flushes file and directory, so that
- * the text to come needs no disk space. The creation is exclusive (O_EXCL): of several processes, one succeeds.
+ * Creates a note file (`next.…`) or an outcome file (`pending.…`) and fills it with spaces, to allocate disk space for its text.
+ * The creation is exclusive (O_EXCL): of several processes, one succeeds.
  *
  * @param mode `retry` opens the note file that an earlier use of the token has left, instead of creating it
- * @throws CliError `session_busy`, exit 7, if the file exists or, with `retry`, is gone; `cannot_write`, exit 1, after removing
- *   the file if this call created it
+ * @throws CliError `session_busy`, exit 7, if the file exists or, with `retry`, is gone; `cannot_write`, exit 1
  */
 export function preallocateFile(
   { disk, directory, profile }: ProfileFiles,
@@ -81,7 +79,7 @@ export function preallocateFile(
   const reservation = {
     path,
     /**
-     * Writes a text over the reserved space and flushes the file; tries again once after an error.
+     * Writes the text over the spaces and flushes the file; tries again once after an error.
      *
      * @throws the system error of the second attempt
      */
@@ -113,12 +111,12 @@ export function preallocateFile(
   }
 }
 
-/** An open note file (`next.…`) or outcome file (`pending.…`), with disk space for the text to come. */
+/** An open note file (`next.…`) or outcome file (`pending.…`), whose disk space is already allocated. */
 export type AllocatedFile = ReturnType<typeof preallocateFile>
 
 /**
- * Returns the error for a session that another process changed during a renewal, before the refresh token was sent. The renewal
- * then starts over, and reports the error only if the session keeps changing.
+ * Returns the error for a session that another process changed during a renewal. The renewal starts over, and reports the error
+ * only if the session keeps changing.
  */
 export function sessionChangedError(profile: string): CliError {
   const message = `the session of profile ${profile} keeps changing`
@@ -126,11 +124,10 @@ export function sessionChangedError(profile: string): CliError {
 }
 
 /**
- * Renames a note file (`next.…`) that holds the next session to `session.json`, which in one step stores the session and
- * removes the note file. Then removes the note files of earlier tokens of the sign-in.
+ * Renames a note file (`next.…`) to `session.json`, which in one step stores the next session and removes the note file. Then
+ * tries to remove the note files of earlier tokens of the sign-in.
  *
- * @throws CliError `refresh_token_lost`, exit 4, if the note file is gone; `cannot_write`, exit 1, if the rename failed: the
- *   note file stays
+ * @throws CliError `refresh_token_lost`, exit 4, if the note file is gone; `cannot_write`, exit 1, if it can't be renamed
  */
 export function promoteNoteFile(files: ProfileFiles, path: string, { id, generation }: Session): void {
   const { disk, directory, profile } = files
@@ -157,8 +154,8 @@ export function promoteNoteFile(files: ProfileFiles, path: string, { id, generat
 }
 
 /**
- * Stores the next session, which an earlier process left in its note file (`next.…`). Flushes the file before renaming it,
- * because its text may be in the page cache only: a power loss could leave an empty `session.json`.
+ * Stores the next session, which an earlier process left in its note file (`next.…`). Flushes the file before renaming it:
+ * otherwise a power loss could leave an empty `session.json`.
  *
  * @throws CliError `cannot_write`, exit 1, if the file can't be opened or flushed; as `promoteNoteFile`
  */

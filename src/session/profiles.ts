@@ -38,11 +38,7 @@ export function listKnownProfiles(
   return [...new Set([DEFAULT_PROFILE, ...withSetting, ...withSession, ...withClaims])].sort()
 }
 
-/**
- * Refuses a profile that `listKnownProfiles` doesn't list, since its name may be mistyped.
- *
- * @throws CliError `usage`, exit 2
- */
+/** Rejects a profile that `listKnownProfiles` doesn't list, since its name may be mistyped. @throws CliError `usage`, exit 2 */
 export function requireKnownProfile(
   profile: string,
   context: Pick<Context, 'directories'>,

@@ -39,8 +39,8 @@ import {
 } from './session-file.ts'
 
 /**
- * One pass of a renewal: one run of steps 2 to 6 of docs/token-safety.md or, with etcd, of docs/fleet.md. A renewal repeats
- * passes until one returns an access token or fails.
+ * Input of one pass of a renewal: steps 2 to 6 of docs/token-safety.md or, with etcd, of docs/fleet.md. Passes are repeated until
+ * one returns an access token or fails.
  */
 export interface RenewalPass {
   readonly io: Io
@@ -54,15 +54,15 @@ export interface RenewalPass {
   commit(): void
 }
 
-/** Result of one pass of a renewal; a pass that fails throws instead. */
+/** Result of one pass of a renewal; an error that another pass can't help is thrown instead. */
 export type RenewalPassResult =
   | { readonly kind: 'done'; readonly token: AccessToken }
   /**
-   * The session changed during the pass, or the pass has stored the session that an earlier process left in its note file
-   * (`next.…`). The next pass reads the session again.
+   * The stored session has changed, by another process or because this pass stored what an earlier process had left in its note
+   * file (`next.…`). The next pass reads the session again.
    */
   | { readonly kind: 'changed' }
-  /** Another process's marker is with the session in etcd: read etcd again. The number of these passes has no limit. */
+  /** The session in etcd has another process's marker of a renewal: the next pass reads etcd again. */
   | { readonly kind: 'waited' }
   /** The refresh token is unused, and a pass after a delay may succeed. */
   | { readonly kind: 'retry'; readonly error: CliError }
@@ -77,14 +77,12 @@ const MAX_CONNECT_TRIES = 3
 const MAX_CHANGES = 10
 
 /**
- * Renews the access token of a session that is stored on this machine: steps 2 to 6 of docs/token-safety.md. Step 1 is the
- * caller's: call this if there is no valid access token, or to get a new one.
+ * Renews the access token of a session that is stored on this machine: steps 2 to 6 of docs/token-safety.md.
  *
  * @returns the new access token, or a stored one that fulfills the options
- * @throws CliError exit 4 if the session is missing, unusable, over, replaced during the renewal, or of another profile, service
- *   or client, or if its refresh token may have been sent, is lost or can't be read; `usage`, exit 2, for an API key or an
- *   unknown profile; `session_busy`, exit 7, if the session stays locked or keeps changing; `cannot_write`, exit 1, if a file
- *   can't be written or removed; an error of the service or the connection, exit 3, 4, 6 or 7
+ * @throws CliError `refresh_interrupted`, exit 4, if only `--retry-interrupted` may send the refresh token; `usage`, exit 2, for
+ *   an API key; exit 4 without a usable session; `session_busy`, exit 7, if the session stays locked or keeps changing;
+ *   `cannot_write`, exit 1; an error of the service or the connection
  */
 export async function renewLocalSession(
   io: Io,
@@ -106,7 +104,7 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
   const { profile } = files
 
   // Step 2: read the session. If an earlier process left the next session complete in its note file (`next.…`), store that
-  // session and start a new pass.
+  // session and end this pass.
   const { session, text } = requireSession(io, files)
   const { id } = session
   const finished = await recoverNext(pass, files, { id, generation: session.generation + 1 })
@@ -123,12 +121,12 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
   const ahead = isAhead ? await recoverNext(pass, files, item, 'keychain') : undefined
   if (ahead !== undefined) return ahead
 
-  // Step 3: choose the newest refresh token. If it has a note file (`next.…`) without the next session, the token may have been
-  // sent, or a renewal was cut off before sending it: only `--retry-interrupted` sends the token.
+  // Step 3: choose the newest refresh token. If the token has an unfinished note file (`next.…`), it may have been sent, or be
+  // about to be sent: stop here without `--retry-interrupted`.
   const { value, generation, interruption } = findNewestSecret(files, session, reading)
   if (interruption !== undefined && !options.retryInterrupted) throw interruption
   const name = noteFileName({ id, generation })
-  // A note file (`next.…`) shorter than its reserved space proves that its token wasn't sent, so `--retry-interrupted` replaces
+  // A note file (`next.…`) shorter than its allocated size shows that its token wasn't sent, so `--retry-interrupted` replaces
   // the file. No other renewal does: if the lock file was deleted, another process may be about to send the token.
   const isUnsent = interruption !== undefined && readNoteFile(files, name) === 'unsent'
   if (isUnsent) removeFileDurably(join(files.directory, name), files.disk)
@@ -157,21 +155,20 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
     // `--retry-interrupted` sends the token again.
     if (sent.kind === 'unknown') throw refreshInterruptedError(profile, sent.why)
     if (sent.kind === 'unused') {
-      if (sent.reserved === undefined) return finishPassWithUnusedToken(sent)
-      discardNote(files, sent.reserved, sent.error)
+      if (sent.file === undefined) return finishPassWithUnusedToken(sent)
+      discardNote(files, sent.file, sent.error)
       // If the token may have been sent before, the service may have accepted it then: the outcome stays unknown, although
       // this request didn't use the token.
       if (mayBeSentBefore) throw refreshInterruptedError(profile, sent.error.message)
       return finishPassWithUnusedToken(sent)
     }
-    const note = sent.reserved
+    const note = sent.file
     if (note === undefined) throw new Error('an answer to a token that was not sent')
     const next = buildNextSession({ ...session, generation }, sent, pass)
     const current = rereadSession(files, session)
     if (current !== 'directory_gone') {
       if (current?.id !== id) {
-        // Discard the response, since a sign-in has replaced the session or a sign-out has removed it: storing the
-        // tokens would undo that.
+        // Discard the response: storing the tokens would undo the sign-in or sign-out that has replaced or removed the session.
         note.discard()
         throw sessionReplacedOrRemovedError(profile)
       }
@@ -188,7 +185,7 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
     }
     if (current === 'directory_gone') {
       // The profile's directory is gone. Write the next session through the open descriptor of the note file (`next.…`): if the
-      // directory was moved or unmounted, the next renewal after its return stores the session.
+      // directory was moved, the next renewal after its return stores the session.
       catchError(() => note.fill(encodeSession({ ...next, refreshToken: sent.refreshToken })))
       const message = `the directory ${files.directory} is gone, and the new refresh token of profile ${profile} with it`
       const hint = `move it back if it was moved; else ${signInHint(profile)}`
@@ -198,8 +195,8 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
     try {
       await store(note).catch(async (error: CliError) => {
         if (readNoteFile(files, name) !== 'absent' || !isUnchanged()) throw error
-        // Another program, such as a cleanup job, deleted the note file (`next.…`), and `session.json` is unchanged: store the
-        // new token through a second note file.
+        // Another program, such as a cleanup job, deleted the note file (`next.…`): store the new token through a second note
+        // file.
         const again = preallocateFile(files, name)
         await store(again).finally(again.close)
       })
@@ -215,14 +212,11 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
     }
     return createDoneResult(sent, next)
   } finally {
-    sent.reserved?.close()
+    sent.file?.close()
   }
 }
 
-/**
- * Returns the options for locking a session. The timeout allows for a whole renewal by another process: the request, its
- * retries, and the write.
- */
+/** Returns the options for locking a session. The timeout allows for a renewal by another process. */
 export function getSessionLockOptions(io: Io, { disk }: ProfileFiles) {
   return {
     timeoutMs: tokenRequestTimeoutMs(io.settings) + RETRY_LIMIT_MS + STORE_LIMIT_MS,
@@ -232,13 +226,11 @@ export function getSessionLockOptions(io: Io, { disk }: ProfileFiles) {
 }
 
 /**
- * Stores the next session if an earlier process (a renewal or a login) wrote it completely into its note file (`next.…`) but
- * didn't rename the file.
+ * Stores the next session if an earlier process wrote it into its note file (`next.…`) but didn't rename the file.
  *
- * @param tokenIn `keychain` if it holds the next session's refresh token or API key, so that the note file needs none
- * @returns `changed` after storing the session; `done` if storing failed but its access token can be used; undefined if there
- *   is no such note file
- * @throws CliError as `storeSessionFromNote`, if the access token can't be used either
+ * @param tokenIn `keychain` if the session's refresh token or API key is there, so that the note file needs none
+ * @returns undefined if no such note file exists; `done` if storing failed but the session's access token can be used
+ * @throws CliError as `storeSessionFromNote`
  */
 async function recoverNext(
   { io, options }: RenewalPass,
@@ -262,7 +254,7 @@ async function recoverNext(
 }
 
 /**
- * Removes the note file (`next.…`) of an unused token, if this process created the file.
+ * Removes the note file (`next.…`) of an unused token, unless an earlier process created the file.
  *
  * @param failure error of the request; undefined if `session.json` had changed, so that nothing was sent
  * @throws CliError `cannot_write`, exit 1, if the file can't be removed
@@ -277,12 +269,10 @@ function discardNote({ profile }: ProfileFiles, note: AllocatedFile, failure?: C
 }
 
 /**
- * Rereads the session before the response is stored: a sign-in or sign-out may have changed it, if the lock file was deleted,
- * or locking failed.
+ * Rereads the session before the response is stored: without a working lock, a sign-in or sign-out may have changed it.
  *
- * @returns the session; that of the first read if the file can't be read; `directory_gone` if the directory is missing or
- *   empty, as after it was moved or unmounted; undefined after a sign-out, which leaves the lock file, or if the file is
- *   another profile's
+ * @returns `was` if the file can't be read; `directory_gone` if the directory is missing or empty; undefined after a sign-out, or
+ *   if the file is another profile's
  */
 function rereadSession(files: ProfileFiles, was: Session): Session | 'directory_gone' | undefined {
   try {
@@ -295,11 +285,11 @@ function rereadSession(files: ProfileFiles, was: Session): Session | 'directory_
 }
 
 /**
- * Repeats passes of a renewal (`RenewalPass`) until one returns an access token or throws. Ctrl-C takes effect at once before a
- * pass has called `commit`, and at the end of the pass afterward.
+ * Repeats passes of a renewal (`RenewalPass`) until one returns an access token or no further pass can help. From a pass's
+ * `commit` to its end, Ctrl-C is deferred.
  *
- * @throws CliError the error of a pass; `session_busy`, exit 7, if the session kept changing; the error of the last try if no
- *   retry is left; the abort reason after Ctrl-C, unless the pass got an access token
+ * @throws CliError the error of the last pass; `session_busy`, exit 7, if the session keeps changing; the abort reason after
+ *   Ctrl-C
  */
 export async function repeatPassesUntilRenewed(
   io: Io,
@@ -338,20 +328,20 @@ type UnusedToken = Extract<RefreshOutcome, { kind: 'unused' }>
 type Settled = NewTokens | Extract<RefreshOutcome, { kind: 'over' }>
 
 /**
- * Performs steps 4 and 5 of docs/token-safety.md or, with etcd, of docs/fleet.md: connects to the service, reserves a file for
- * the new tokens, sends the refresh token in one request, and waits for the response.
+ * Connects to the service, allocates a file for the new tokens, sends the refresh token in one request, and waits for the
+ * response.
  *
- * @param reserve creates the note file (`next.…`) or outcome file (`pending.…`), synchronously between the connection and the
- *   first byte; if `reserve` throws, nothing is sent
- * @returns the outcome, also for a failure of the network or the service, with the reserved file: undefined if `reserve` wasn't
- *   called or threw
+ * @param allocate creates the note file (`next.…`) or outcome file (`pending.…`), synchronously between the connection and the
+ *   first byte; if it throws, nothing is sent
+ * @returns the outcome, also after a failure of the network or the service; `file` is undefined if `allocate` wasn't called or
+ *   threw
  */
 export async function preallocateFileAndSendRefreshToken(
   { io, options }: RenewalPass,
   session: Session,
   refreshToken: string,
-  reserve: () => AllocatedFile,
-): Promise<RefreshOutcome & { readonly reserved: AllocatedFile | undefined }> {
+  allocate: () => AllocatedFile,
+): Promise<RefreshOutcome & { readonly file: AllocatedFile | undefined }> {
   const made: AllocatedFile[] = []
   const request = sendRefreshToken(io, {
     base: parseBaseUrl(session.service ?? '', 'the service of the session'),
@@ -360,18 +350,18 @@ export async function preallocateFileAndSendRefreshToken(
     scope: options.scope,
     grantedScope: session.scope ?? undefined,
     beforeSend() {
-      made.push(reserve())
+      made.push(allocate())
     },
   })
   const outcome = await io.waiting('Waiting for the service to renew the session …', request)
-  return { ...outcome, reserved: made[0] }
+  return { ...outcome, file: made[0] }
 }
 
 /**
- * Returns the result of a pass of a renewal that left its refresh token unused: `changed` if the session changed before
- * sending, `retry` after a transient failure.
+ * Returns the result of a renewal pass that left its refresh token unused: `changed` if the session had changed, `retry` after a
+ * transient failure.
  *
- * @throws CliError the reason, if another pass can't help
+ * @throws CliError the failure, if another pass can't help
  */
 export function finishPassWithUnusedToken({ error, isTransient }: UnusedToken): RenewalPassResult {
   if (error.code === 'session_busy') return { kind: 'changed' }
@@ -380,8 +370,8 @@ export function finishPassWithUnusedToken({ error, isTransient }: UnusedToken): 
 }
 
 /**
- * Returns the next generation of a session, without its refresh token: with its end, or with the new access token unless that
- * was narrowed, since only the requesting command may use a narrowed token.
+ * Returns the next generation of a session, without its refresh token. Leaves out a narrowed access token, since only the command
+ * that requested it may use it.
  */
 export function buildNextSession(session: Session, outcome: Settled, { io, options }: RenewalPass): Session {
   const { refreshToken: _usedUp, access: _former, ...rest } = session

@@ -20,8 +20,7 @@ const WAITING = 'Waiting for the keychain …'
 
 /**
  * Returns the account name of a profile's keychain item: the profile, and a hash of the state directory, so that two state
- * directories don't share an item. Independent of the sign-in: a login overwrites the item of the former one, and a logout
- * finds the item without a session.
+ * directories don't share an item. Doesn't depend on the session, so a logout finds the item without one.
  */
 export function keychainAccount({ profile, directory }: ProfileFiles): string {
   let state = dirname(dirname(directory))
@@ -36,7 +35,7 @@ export function keychainAccount({ profile, directory }: ProfileFiles): string {
 interface ItemReply {
   /**
    * The item; undefined if the session's store isn't the keychain, the keychain failed, or it returned no item, as a locked
-   * keychain does.
+   * keychain may do.
    */
   readonly item?: KeychainItem | undefined
   /** Error of the keychain call; undefined if the call succeeded or wasn't made. */
@@ -62,10 +61,9 @@ export async function readKeychainItem(io: Io, files: ProfileFiles, { store }: S
 /**
  * Chooses the newest refresh token of a session, or its API key.
  *
- * @returns the token; `interruption`: why only `--retry-interrupted` may send it, since the token may have been sent, or a
- *   renewal was cut off before sending it
- * @throws CliError `store_unavailable`, exit 4, if the keychain failed or returned no item, but may hold the newest token;
- *   `refresh_token_lost`, exit 4, if no stored token is of this sign-in and at least as new as the session
+ * @returns the secret; `interruption` is the reason if only `--retry-interrupted` may send it
+ * @throws CliError `store_unavailable`, exit 4, if the newest token may be in the keychain, which returned none;
+ *   `refresh_token_lost`, exit 4, if every stored token is older than the session, or of another sign-in
  */
 export function findNewestSecret(files: ProfileFiles, session: Session, { item, failure }: ItemReply) {
   const { profile } = files
@@ -85,9 +83,8 @@ export function findNewestSecret(files: ProfileFiles, session: Session, { item, 
 }
 
 /**
- * Returns the newer one of the tokens in the keychain and in the session; undefined if neither is current. Rejects an item of
- * another sign-in, and one of a lower generation: the keychain was restored from a backup, or a write that hung has finished
- * late.
+ * Returns the newer one of the tokens in the keychain and in the session; undefined if neither is current. Ignores a keychain
+ * item of another sign-in or of a lower generation, as after the keychain was restored from a backup.
  */
 function newerToken(session: Session, item: KeychainItem | undefined): KeychainItem | undefined {
   const { id, generation, refreshToken } = session
@@ -113,10 +110,9 @@ async function writeItem(io: Io, files: ProfileFiles, session: Session, value: s
 /**
  * Deletes the keychain item of a profile.
  *
- * @param isExpected whether the item should exist: then the reply "no such item" isn't believed until the keychain passes a
- *   test, because a locked keychain gives the same reply
- * @returns the error if an expected item may still exist; undefined if the item is gone, and also if none was expected but the
- *   keychain failed
+ * @param isExpected whether the item should exist: then the reply "no such item" isn't believed until the keychain passes a test,
+ *   because a locked keychain gives the same reply
+ * @returns the error if an expected item may still exist
  */
 export async function deleteKeychainItem(io: Io, files: ProfileFiles, isExpected: boolean) {
   const { signal } = io.interrupts
@@ -132,14 +128,12 @@ export async function deleteKeychainItem(io: Io, files: ProfileFiles, isExpected
 }
 
 /**
- * Stores the next session with its secret: at a login, or in step 6 of docs/token-safety.md. With the keychain: writes the
- * session into the note file (`next.…`), the secret into the keychain, then renames the note file, so that a process that finds
- * a new item also finds its session. If the keychain refuses or hangs, the secret goes into the note file instead, with a
- * warning.
+ * Stores the next session with its secret. With the keychain, writes the note file (`next.…`), then the keychain item, then
+ * renames the note file, so that after a kill in between the session of a new item is found. If the keychain fails, the secret
+ * goes into the file, with a warning.
  *
  * @param refusal error of reading the keychain earlier in this renewal: then the keychain isn't called again
- * @throws CliError as `promoteNoteFile`; `refresh_token_lost`, exit 4, if the secret can't be written to the note file;
- *   `cannot_write`, exit 1, if a login with the keychain can't write its note file
+ * @throws CliError `refresh_token_lost`, exit 4, if the secret can't be stored; `cannot_write`, exit 1, if the session can't
  */
 export async function storeSession(
   io: Io,

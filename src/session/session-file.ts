@@ -31,7 +31,7 @@ export interface Session {
   readonly resource: string | null
   /** Wall-clock time of the sign-in in milliseconds. */
   readonly signedInAt: number
-  /** Wall-clock time in milliseconds at which the current refresh token arrived. */
+  /** Wall-clock time in milliseconds of the login or renewal that got the current refresh token. */
   readonly issuedAt: number
   /**
    * Refresh token or API key. Absent if the keychain holds it, from an ended session, and from the cached copy of a session
@@ -48,13 +48,13 @@ export interface Session {
 
 const FORMAT = 1
 /**
- * Size in bytes of a note file (`next.…`), reserved on the disk for the next session before a refresh token is sent: otherwise
- * a full disk could lose the new token.
+ * Size in bytes of a note file (`next.…`), allocated on the disk before a refresh token is sent: otherwise a full disk could lose
+ * the new token.
  */
 export const NOTE_BYTES = 16 * 1024
 /**
- * Seconds for which a stored access token must still be valid to be used, or a quarter of its lifetime if that is less: it
- * could otherwise expire on its way.
+ * Seconds for which a stored access token must still be valid, or a quarter of its lifetime if that is less: the token could
+ * otherwise expire on its way to the service.
  */
 const MARGIN_SECONDS = 60
 
@@ -74,11 +74,11 @@ export function profileFiles(context: Pick<Context, 'directories'>, profile: str
     profile,
     directory,
     session: join(directory, 'session.json'),
-    /** Lock file; a process holds its kernel lock while it renews, stores or removes the session in `session.json`. */
+    /** Lock file, with whose kernel lock processes that change the session wait for each other. */
     lock: join(directory, 'lock'),
     disk: realDisk,
     /**
-     * Creates the profile's directory, or sets an existing one to mode 0700.
+     * Ensures that the profile's directory exists, with mode 0700 (except on Windows).
      *
      * @throws CliError `cannot_write`, exit 1
      */
@@ -98,8 +98,7 @@ export function getSecretStoreKind({ store, refreshToken }: Session): StoreKind 
 }
 
 /**
- * Whether an access token is valid for another minute, or, if its lifetime is shorter than four minutes, for a quarter of the
- * lifetime; false without a token.
+ * Whether an access token is valid for another minute, or for a quarter of its lifetime if that is less; false without a token.
  *
  * @param now wall-clock milliseconds
  * @param minLifetime seconds required instead, if more; capped at the lifetime less that minute or quarter
@@ -113,7 +112,7 @@ export function isFresh(token: AccessToken | undefined, now: number, minLifetime
 }
 
 /**
- * Refuses a session that was issued for another service or OAuth client than the settings name.
+ * Rejects a session that was issued for another service or OAuth client than the settings name.
  *
  * @throws CliError `session_elsewhere`, exit 4, for such a session
  */
@@ -131,7 +130,7 @@ export function checkSessionMatch(
 
 /** Requirements for an access token, and how to renew if the stored one doesn't fulfill them. */
 export interface RenewOptions {
-  /** Renews even if the stored access token is still valid. */
+  /** Renews even if the access token that is stored at the start is still valid. */
   readonly always?: boolean
   /** Access token that must not be returned: it has expired or soon will, or the service rejected it with 401. */
   readonly outdated?: string | undefined

@@ -28,8 +28,8 @@ const WITHOUT_LOCKS = { withoutLocks: 'continue' } as const
 export type PreparedSignIn = Awaited<ReturnType<typeof prepareLocalSignIn>>
 
 /**
- * Tests a store on this machine before a login: the directory can be written and locked, and the keychain, if it is the store,
- * keeps a test item. Then reserves the disk space of the session. Doesn't hold the lock while the browser is open.
+ * Tests whether a store on this machine can take the session of a login, and allocates its disk space in a note file (`next.…`).
+ * Doesn't hold the lock while the user signs in.
  *
  * @param kind `api_key` also works without file locks, because a key is never renewed
  * @throws CliError `cannot_write`, exit 1, or `store_unavailable`, exit 4, if the test fails; `session_busy`, exit 7, if another
@@ -60,13 +60,13 @@ export async function prepareLocalSignIn(
   requireReservation()
   return {
     /**
-     * Reserves the disk space again if the reserved file was removed, as by a logout. Call this before exchanging the code,
-     * since the new tokens must be stored.
+     * Allocates the disk space again if the note file (`next.…`) was removed, as by a logout. Call this before exchanging the
+     * authorization code: otherwise a full disk could lose the new tokens.
      *
-     * @throws CliError `cannot_write`, exit 1, if the disk is full, for example
+     * @throws CliError `cannot_write`, exit 1, such as on a full disk
      */
     reserve: () => void requireReservation(),
-    /** Removes the note file (`next.…`) that reserves disk space, unless `complete` has begun to use it. Never throws. */
+    /** Removes the note file (`next.…`), unless `complete` has begun to use it. Never throws. */
     discard,
     /**
      * Stores the login as the profile's session, in place of the former one.
@@ -80,13 +80,12 @@ export async function prepareLocalSignIn(
       await withLock(files.lock, io, locking, () =>
         io.interrupts.shield(async () => {
           const taken = requireReservation()
-          // From here on, the reserved file may hold the only copy of the new session, so `discard` must not remove
-          // it.
+          // From here on, the note file (`next.…`) may hold the only copy of the new session, so `discard` must not remove the
+          // file.
           reservation = undefined
           const before = findSession(files)
           await storeSession(io, files, taken, session, secret).finally(taken.close)
-          // Ignore a failure to remove the note files (`next.…`) of other sign-ins: they are harmless, and the next login or
-          // logout removes them.
+          // Ignore a failure to remove the note files (`next.…`) of other sign-ins: the next login or logout tries again.
           catchError(() => removeNotes(files, basename(taken.path)))
           if (before?.store !== 'keychain' || store === 'keychain') return
           const problem = await deleteKeychainItem(io, files, true)
@@ -100,8 +99,8 @@ export async function prepareLocalSignIn(
 }
 
 /**
- * Removes every note file (`next.…`) of a profile, except one if given. Flushes the directory first: otherwise a power loss
- * could bring back the former session without its note file, and its used token would be sent again.
+ * Removes a profile's note files (`next.…`). Flushes the directory first: otherwise a power loss could bring back the former
+ * session without its note file, and its used token would be sent again.
  *
  * @param skip name of a note file to keep
  * @throws CliError `cannot_write`, exit 1, if the directory can't be flushed or a file can't be removed
@@ -116,11 +115,12 @@ function removeNotes(files: ProfileFiles, skip?: string): void {
   for (const name of listNoteNames(files)) if (name !== skip) removeFileDurably(join(directory, name), disk)
 }
 
+/** Result of signing out one profile. */
 export interface SignOutResult {
   readonly profile: string
   /** Whether there was a session, even an unusable one; in etcd, one that hadn't ended. */
   readonly wasSignedIn: boolean
-  /** The session before the sign-out; undefined if there was none, or its file was unusable. */
+  /** The session before the sign-out; undefined if there was none, or its file couldn't be used. */
   readonly session: Session | undefined
   /** Why the keychain may still hold the secret; undefined if the secret was deleted, or was probably never in it. */
   readonly problem: CliError | undefined

@@ -15,20 +15,20 @@ import { cannotWriteError, catchError, errnoCode, hintForErrno, IS_POSIX, reason
 import { readOwnFile } from './json-file.ts'
 import { listDirectory } from './private-directory.ts'
 
-// Windows lacks O_NOFOLLOW. Following links is safe there, because creating one takes permissions that other users don't have.
+// 0 on Windows, which lacks O_NOFOLLOW: links are followed there.
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0
 /**
- * Error codes of file systems that can't flush a directory. They are ignored, so such a file system may lose a rename at a
- * power loss.
+ * Error codes of file systems that can't flush a directory. The program ignores the error, so a power loss there may undo a
+ * rename.
  */
 const NO_DIRECTORY_SYNC: readonly (string | undefined)[] = ['EINVAL', 'ENOTSUP', 'EPERM']
 /** Maximum number of retries of a rename to a file that another program holds open (Windows only). */
 const MAX_RENAME_RETRIES = 20
 
 /**
- * File operations. Tests replace those of a session, to fail or to cut the power at any of them. Synchronous except `lock`,
- * because the note file (`next.…`) is created between connection and first byte, where nothing can be awaited. An operation
- * throws the system's error unless its comment says otherwise.
+ * File operations, which tests replace to fail or to cut the power at any of them. Synchronous except `lock`, because the note
+ * file (`next.…`) is created between connection and first byte, where nothing can be awaited. An operation throws the system's
+ * error unless its comment says otherwise.
  */
 export const realDisk = {
   /** Reads a file; undefined if there is none. @throws CliError `file_unusable`, exit 4, as `readOwnFile` */
@@ -57,8 +57,7 @@ export const realDisk = {
         return
       } catch (error) {
         if (IS_POSIX || !['EPERM', 'EACCES', 'EBUSY'].includes(errnoCode(error) ?? '')) throw error
-        // On Windows, these codes mean that another program holds the file open: permissions aren't the cause, since
-        // the new file could be created in the same directory. Report that if the retries don't help.
+        // On Windows, these codes usually mean that another program holds the file open. Report that if the retries don't help.
         const held = new Error('EBUSY: another program holds it open', { cause: error })
         if (tries > MAX_RENAME_RETRIES) throw Object.assign(held, { code: 'EBUSY' })
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5 + tries * 5)
@@ -66,7 +65,7 @@ export const realDisk = {
     }
   },
   remove: (path: string): void => unlinkSync(path),
-  /** Lists the names in a directory. @throws CliError `cannot_write`, exit 1, if it can't be read */
+  /** Lists the names in a directory; empty if it doesn't exist. @throws CliError `cannot_write`, exit 1, if it can't be read */
   names: listDirectory,
   /** Flushes a directory (not on Windows): otherwise a power loss may undo creating, renaming or removing a file. */
   syncDirectory(path: string): void {
@@ -106,15 +105,15 @@ export type Disk = typeof realDisk
 
 /**
  * Sets mode 0600, since an unusual umask may have removed permissions of the owner, so that the next command couldn't open the
- * file. Ignores the error of a file system without permissions.
+ * file. Ignores an error, as on a file system without permissions.
  */
 function allowOwner(fd: number): void {
   if (IS_POSIX) catchError(() => fchmodSync(fd, 0o600))
 }
 
 /**
- * Writes a file atomically, through a temporary file and a rename: a reader, or a power loss, finds either the complete old
- * text or the complete new one. A link at the path is replaced, not followed.
+ * Writes a file atomically, through a temporary file and a rename: a reader, or a power loss, finds either the complete old text
+ * or the complete new one. A link at the path is replaced, not followed.
  *
  * @throws CliError `cannot_write`, exit 1; the old file is unchanged
  */

@@ -9,12 +9,11 @@ type FileCode = Extract<ErrorCode, 'cannot_read' | 'file_unusable'>
 const MAX_FILE_BYTES = 4 * 1024 * 1024
 
 /**
- * Reads a file of this program; undefined if there is none. Synchronous, because most commands read two small files, and
- * loading `node:fs/promises` would take longer.
+ * Reads a file of this program; undefined if there is none. Synchronous, because most commands read two small files, and loading
+ * `node:fs/promises` would take longer.
  *
  * @param code error code for an unusable file; `file_unusable` for a file of a session
- * @throws CliError if the file is a link, belongs to another user (root may own any but a session's), is too large or can't be
- *   read; the file stays as it is
+ * @throws CliError with that code if the file can't be used, such as a symbolic link or a file of another user
  */
 export function readOwnFile(path: string, code: FileCode = 'cannot_read'): string | undefined {
   const refuse = (why: string, more = {}) => unusableFileError(path, why, { code, ...more })
@@ -51,7 +50,7 @@ export function readOwnFile(path: string, code: FileCode = 'cannot_read'): strin
  * Reads and parses a JSON file of this program; undefined if there is none.
  *
  * @param parse validates the value; throws an Error that names the defect, or a CliError with a hint
- * @throws CliError `cannot_read` as `readOwnFile`, and if the file is empty, damaged or of a later version
+ * @throws CliError `cannot_read` if the file can't be used; as `parse`
  */
 export function readJsonFile<T>(path: string, parse: (value: unknown) => T): T | undefined {
   const text = readOwnFile(path)
@@ -80,7 +79,7 @@ export function unusableFileError(
 }
 
 /**
- * Refuses a file whose format number differs from the one that this version reads.
+ * Rejects a format number that differs from the one that this version reads.
  *
  * @throws Error with the defect: of a later version, or damaged
  */

@@ -12,7 +12,7 @@ export interface LockOptions<T> {
    * of `withLock`, without running the work.
    */
   readonly meanwhile?: () => T | undefined
-  /** Called once, after two seconds of waiting, to tell the user what the command waits for. */
+  /** Called once if the wait exceeds `NOTICE_DELAY_MS`, to tell the user what the command waits for. */
   readonly onWait?: () => Promise<void>
   /** Creates the error for a lock that is still held at the timeout; `session_busy` by default. */
   readonly busy?: () => CliError
@@ -26,8 +26,8 @@ const PAUSES = { first: 20, max: 250, factor: 1.5, jitter: 0.5 } as const
 
 /**
  * Runs work while this process holds the kernel lock of a file, which is created if necessary. Waits for another holder, but
- * never takes the lock from it: only the kernel knows whether the holder is alive. The safety of a session doesn't depend on
- * the lock: even without it, the exclusive creation of the note file (`next.…`) lets only one process send a refresh token.
+ * never takes the lock from it: only the kernel knows whether the holder is alive. A session is safe even without the lock: the
+ * exclusive creation of the note file (`next.…`) lets one process send a refresh token.
  *
  * @throws CliError `store_unavailable`, exit 4, if the file can't be locked; `session_busy`, exit 7, or the error of `busy`,
  *   after the timeout; the abort reason if interrupted while waiting

@@ -5,11 +5,11 @@ import { CliError } from '../errors.ts'
 import { createChownHint, errnoCode, hintForErrno, IS_POSIX, reasonOf } from './file-errors.ts'
 
 /**
- * Ensures that a directory exists and, except on Windows, belongs to this user with mode 0700, whatever the umask, and isn't a
- * link made by a third user (neither this one nor root). Creates missing parents with mode 0700, but leaves existing ones alone.
+ * Ensures that a directory exists and, except on Windows, that it belongs to this user, has mode 0700, and isn't a link that
+ * another user (not root) made. Creates missing parents with mode 0700.
  *
- * @param existing `leave` for a directory that the user may have named, such as a home directory or `/tmp`: if it exists, its
- *   mode stays, and root may own it
+ * @param existing `leave` for a directory that the user may have named, such as `/tmp`: if it exists, its mode stays, and root
+ *   may own it
  * @throws CliError `cannot_write`, exit 1, with the path and a hint
  */
 export async function ensurePrivateDirectory(
@@ -36,8 +36,7 @@ export async function ensurePrivateDirectory(
 async function makeDirectory(path: string, parentExists = false): Promise<void> {
   try {
     await mkdir(path, { mode: 0o700 })
-    // Set the mode again: an unusual umask may have removed permissions of the owner, who then couldn't create files in the
-    // directory.
+    // Set the mode again: an unusual umask may have removed permissions that the owner needs to create files in the directory.
     if (IS_POSIX) await chmod(path, 0o700)
   } catch (error) {
     const code = errnoCode(error)

@@ -5,15 +5,16 @@ import { appendPath } from '../../settings/addresses.ts'
 import type { Io } from '../../terminal/io.ts'
 import { excerpt } from '../../terminal/sanitize.ts'
 
-/** Address of one etcd key, and the credentials for it; `user` is undefined for an etcd without authentication. */
+/** Address of one etcd key, and the credentials for it; `user` is undefined without etcd's password authentication. */
 export interface EtcdAccess {
   readonly key: string
-  /** Client URLs of the members of the cluster; at least one. */
+  /** Client URLs of the cluster's members; at least one. */
   readonly members: readonly URL[]
   readonly tls: ClientCertificate | undefined
   readonly user: { readonly name: string; readonly password: string } | undefined
 }
 
+/** Text of an etcd key, with the revision that a compare-and-swap expects. */
 export interface EtcdValue {
   readonly text: string
   /** The key's `mod_revision`, which changes with every write. */
@@ -24,26 +25,23 @@ type Json = Record<string, unknown>
 
 /** Maximum milliseconds of a read, over all members and rounds. */
 const READ_LIMIT_MS = 12_000
-/** Maximum milliseconds for a request in the first round over the members; each later round allows that much more. */
+/** Maximum milliseconds for a request to one member in the first round over the members; later rounds allow more. */
 const FIRST_TRY_MS = 2000
 /**
- * Milliseconds to wait after the first round over the members, before jitter, since they may be electing a leader. The wait
- * after the second round is twice as long, and so on.
+ * Milliseconds to wait after the first round over the members, before jitter, since they may be electing a leader. Later waits
+ * are longer.
  */
 const PAUSE_MS = 100
 const LOGIN = '/v3/auth/authenticate'
 /** gRPC status code for a missing, invalid or expired authentication token of etcd. The client then authenticates again. */
 const UNAUTHENTICATED = 16
-/**
- * Matches errors for which a retry is pointless: every member returns them until an administrator changes users, roles or
- * space.
- */
+/** Matches error messages of etcd after which a retry is pointless: an administrator must change users, roles or space first. */
 const FINAL =
   /permission denied|authentication failed|authentication is not enabled|user name is empty|space exceeded/
 
 /**
  * Creates a client for one key, over the JSON gateway of etcd 3 (https://etcd.io/docs/v3.5/dev-guide/api_grpc_gateway/). Reads
- * are linearizable. Each request goes to one member after another until a member answers or the time is up.
+ * are linearizable. A request that fails at one member is sent to the next, until the time is up.
  *
  * @param limitMs milliseconds from now for all requests together; no limit by default
  */
@@ -58,8 +56,8 @@ export function createEtcdClient(
   let turn = 0
 
   /**
-   * Sends a request to one member after another until a member answers. Allows at least `FIRST_TRY_MS`, even if the request's
-   * `limitMs` was used up while the process was suspended, but never more than the client's limit.
+   * Sends a request to one member after another until one succeeds. Allows at least `FIRST_TRY_MS`, even if `limitMs` was used up
+   * while the process was suspended, but never more than the client's limit.
    *
    * @throws CliError as `read`
    */
@@ -135,12 +133,11 @@ export function createEtcdClient(
      */
     read: async () => firstOf(await ask('/v3/kv/range', { key: at }, READ_LIMIT_MS)),
     /**
-     * Writes the key if its revision is still the given one (compare-and-swap; "0" creates the key). Repeats the
-     * transaction until a member answers: only the answer rules out that an earlier copy of the transaction is applied
-     * later.
+     * Writes the key if its revision is still the given one (compare-and-swap; "0" creates the key). Repeats the transaction
+     * until a member answers: only the answer rules out that an earlier copy of the transaction is applied later.
      *
-     * @returns `isDone`: whether the copy of the transaction that was answered wrote the key; `found`: the value now, which, if
-     *   not `isDone`, an unanswered copy may have written; undefined if the key doesn't exist
+     * @returns `isDone`: whether the answered copy of the transaction wrote the key; if not, an earlier copy may have written
+     *   `found`, the value now (undefined if the key doesn't exist)
      * @throws CliError as `read`; the transaction may have been applied, or be applied later
      */
     async swap(revision: string, text: string, limitMs: number) {

@@ -7,7 +7,7 @@ import { decodeSession, encodeSession, type ProfileFiles, type Session } from '.
 const pathOf = ({ directory }: ProfileFiles) => join(directory, 'shared.json')
 
 /**
- * Reads the cached session: this machine's copy of a session in etcd, with the access token, without the refresh token.
+ * Reads the cached session: this machine's copy of the profile's session in etcd, without the refresh token.
  *
  * @returns undefined if the copy is missing, damaged or another profile's
  */
@@ -35,12 +35,13 @@ export async function writeCachedSession(files: ProfileFiles, session: Session):
   }
 }
 
+/** Removes the cached session of a profile, if there is one. Never throws. */
 export function removeCachedSession(files: ProfileFiles): void {
   catchError(() => files.disk.remove(pathOf(files)))
 }
 
 /**
- * One machine's attempt to renew a session in etcd. Identified by the refresh token (sign-in `id` and `generation`) and by
+ * One process's attempt to renew a session in etcd. Identified by the refresh token (sign-in `id` and `generation`) and by
  * `writer`, the random id of the attempt's marker in etcd (`RenewalMarker`).
  */
 export interface RenewalAttempt {

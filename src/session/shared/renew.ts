@@ -27,11 +27,13 @@ import {
 } from './store.ts'
 import { type EtcdSession, type RenewalMarker, sealSession } from './value.ts'
 
-/** Milliseconds for which this process must see another process's marker in etcd before it declares the outcome unknown. */
+/**
+ * Milliseconds for which this process must see another process's marker in etcd before it declares the refresh outcome unknown.
+ */
 const FOREIGN_MARKER_LIMIT_MS = 60_000
 /**
- * Milliseconds that the compare-and-swap of a marker may take; also the time from its start after which the token is no longer
- * sent.
+ * Milliseconds that the compare-and-swap of a marker in etcd may take; also the time from its start after which the refresh token
+ * is no longer sent.
  */
 const MARKER_LIMIT_MS = 15_000
 /**
@@ -40,7 +42,7 @@ const MARKER_LIMIT_MS = 15_000
  */
 const ANSWER_LIMIT_MS = 30_000
 /**
- * Milliseconds for delivering a renewal's outcome to etcd, from the start of its marker's compare-and-swap: less than the 60
+ * Milliseconds from the start of a marker's compare-and-swap to the end of delivering the outcome to etcd: less than the 60
  * seconds after which other machines declare the outcome unknown.
  */
 const DELIVERY_LIMIT_MS = 50_000
@@ -62,9 +64,9 @@ interface EtcdRenewal {
 }
 
 /**
- * Renews the access token of a session in etcd, by the steps of docs/fleet.md. One compare-and-swap succeeds for each revision,
- * so only one process of all machines sends a token. The marker is written before the connection is made, since nothing can be
- * awaited between connection and first byte.
+ * Renews the access token of a session in etcd, by the steps of docs/fleet.md. Only the process whose marker etcd accepts by
+ * compare-and-swap sends the refresh token. The marker is written before the connection is made, since nothing can be awaited
+ * between connection and first byte.
  *
  * @throws CliError as `renewLocalSession` and `openEtcdStore`; `unreachable`, exit 7, if etcd doesn't answer
  */
@@ -100,7 +102,7 @@ async function runEtcdPass(pass: RenewalPass, renewal: EtcdRenewal): Promise<Ren
     await writeCachedSession(files, session)
     return { kind: 'done', token: access }
   }
-  if (former !== null && !(await waitForOtherMachine(pass, renewal, found, former))) return { kind: 'waited' }
+  if (former !== null && !(await waitForOtherRenewal(pass, renewal, found, former))) return { kind: 'waited' }
 
   pass.commit()
   // Step 3: write the marker; only the process that succeeds may send the token.
@@ -108,7 +110,7 @@ async function runEtcdPass(pass: RenewalPass, renewal: EtcdRenewal): Promise<Ren
   if (own === undefined) return { kind: 'changed' }
 
   const limited = { ...pass, io: { ...io, settings: { ...io.settings, httpTimeoutMs: ANSWER_LIMIT_MS } } }
-  // Steps 4 and 5: connect, reserve the outcome file (`pending.…`), and send the refresh token.
+  // Steps 4 and 5: connect, create the outcome file (`pending.…`), and send the refresh token.
   const sent = await preallocateFileAndSendRefreshToken(limited, session, session.refreshToken ?? '', () => {
     // Send nothing if this attempt began writing its marker too long ago: by the time of the response, other machines
     // could have declared the outcome unknown, and a user could be sending the token again.
@@ -122,25 +124,25 @@ async function runEtcdPass(pass: RenewalPass, renewal: EtcdRenewal): Promise<Ren
   // Step 6: write the outcome, even if it is unknown, to the outcome file (`pending.…`), then to etcd.
   if (sent.kind === 'unknown') {
     const marker: RenewalMarker = { ...own.marker, unknown: 'said by its sender' }
-    await storeOutcome(store, own, { session, marker }, sent.reserved)
+    await storeOutcome(store, own, { session, marker }, sent.file)
     throw unknownRefreshOutcomeError(store, marker, sent.why)
   }
   if (sent.kind === 'unused') {
-    await storeOutcome(store, own, { session, marker: former }, sent.reserved)
-    // The token may have been sent before, and the service may have accepted it then: the outcome stays unknown, although this
-    // request didn't use the token.
-    if (sent.reserved !== undefined && former !== null)
+    await storeOutcome(store, own, { session, marker: former }, sent.file)
+    // If this pass replaced another attempt's marker, the service may have accepted the token then: the outcome stays unknown,
+    // although this request didn't use the token.
+    if (sent.file !== undefined && former !== null)
       throw unknownRefreshOutcomeError(store, own.marker, sent.error.message)
     return finishPassWithUnusedToken(sent)
   }
   const next = buildNextSession(session, sent, pass)
   if (sent.kind === 'over') {
-    await storeOutcome(store, own, { session: next, marker: null }, sent.reserved)
+    await storeOutcome(store, own, { session: next, marker: null }, sent.file)
     removeCachedSession(files)
     throw sessionOverError(profile, sent.description)
   }
   const whole = { ...next, refreshToken: sent.refreshToken }
-  const { stored, failure } = await storeOutcome(store, own, { session: whole, marker: null }, sent.reserved)
+  const { stored, failure } = await storeOutcome(store, own, { session: whole, marker: null }, sent.file)
   if (stored === undefined) {
     const loss =
       failure && tokenLostError(profile, "etcd didn't confirm it, and this machine can't keep it", failure)
@@ -156,14 +158,14 @@ async function runEtcdPass(pass: RenewalPass, renewal: EtcdRenewal): Promise<Ren
 }
 
 /**
- * Handles another process's marker: waits until the next read of etcd, or, after 60 seconds with the same marker, declares the
- * outcome unknown in etcd.
+ * Waits a moment for the renewal of another process, whose marker is in etcd. After 60 seconds with the same marker, declares its
+ * outcome unknown in etcd instead.
  *
- * @returns true if the outcome is unknown and `--retry-interrupted` is set, so that this process may replace the marker; false
- *   to read etcd again
+ * @returns true if the outcome is unknown and `--retry-interrupted` is set, so that this process may replace the marker; false to
+ *   read etcd again
  * @throws CliError `refresh_interrupted`, exit 4, if the outcome is unknown without `--retry-interrupted`
  */
-async function waitForOtherMachine(
+async function waitForOtherRenewal(
   { io, options }: RenewalPass,
   renewal: EtcdRenewal,
   { session, revision }: EtcdSessionAtRevision,
@@ -186,12 +188,11 @@ async function waitForOtherMachine(
 type OwnMarker = NonNullable<Awaited<ReturnType<typeof addMarker>>>
 
 /**
- * Adds this process's marker to the value in etcd, by compare-and-swap.
+ * Adds this process's marker of a renewal to the value in etcd, by compare-and-swap.
  *
  * @returns the session with the marker; undefined if another process changed the value first
- * @throws CliError `unreachable`, exit 7, if etcd doesn't answer; `store_unavailable`, exit 4, if etcd refused the request; for
- *   either, `refresh_interrupted`, exit 4, in a retry of an interrupted renewal. The marker may still be written, so an outcome
- *   file (`pending.…`) makes the next command of this machine remove it
+ * @throws CliError as `EtcdStore.swap`; `refresh_interrupted`, exit 4, instead in a retry of an interrupted renewal. As etcd may
+ *   still write the marker, an outcome file (`pending.…`) makes the machine's next command undo that
  */
 async function addMarker(store: EtcdStore, { session, marker: former, revision }: EtcdSessionAtRevision) {
   const { clock, installation } = store.io
@@ -222,9 +223,9 @@ async function addMarker(store: EtcdStore, { session, marker: former, revision }
 }
 
 /**
- * Reserves the outcome file (`pending.…`) of an attempt.
+ * Creates the outcome file (`pending.…`) of an attempt, with disk space for the outcome.
  *
- * @throws CliError `cannot_write`, exit 1; `session_busy`, exit 7, if the file exists
+ * @throws CliError as `preallocateFile`
  */
 function preallocateOutcomeFile({ files }: EtcdStore, attempt: RenewalAttempt): AllocatedFile {
   return preallocateFile(files, outcomeFileName(attempt), 'new', OUTCOME_FILE_BYTES)
@@ -234,9 +235,9 @@ function preallocateOutcomeFile({ files }: EtcdStore, attempt: RenewalAttempt): 
  * Writes an outcome into the outcome file (`pending.…`), then delivers it to etcd. If etcd doesn't confirm in time, the file
  * stays for the next command of this machine. Never throws for etcd or the disk.
  *
- * @param reserved the outcome file, if it is already reserved
- * @returns `stored`: the value in etcd, undefined if etcd didn't confirm or the key is gone; `failure`: the error if the
- *   outcome file couldn't be written
+ * @param reserved the outcome file, if it already exists
+ * @returns `stored`: the value in etcd, undefined if etcd didn't confirm or the key is gone; `failure`: the error if the outcome
+ *   file couldn't be written
  */
 async function storeOutcome(
   store: EtcdStore,

@@ -20,7 +20,7 @@ import { sealSession } from './value.ts'
 const WRITE_LIMIT_MS = 30_000
 
 /**
- * Tests etcd before a login: it answers, its user may read the key, and an encryption key is set.
+ * Tests before a login that etcd answers, its user may read the key, and an encryption key is set.
  *
  * @returns the functions that finish the login; `complete` stores the session in etcd
  * @throws CliError as `openEtcdStore`, and as `read` of the etcd client
@@ -66,11 +66,10 @@ async function overwriteSession({ etcd, access }: EtcdStore, session: Session): 
 }
 
 /**
- * Signs every machine out, by replacing the session in etcd with one without tokens; another machine notices when its cached
- * access token expires. Keeps the etcd key: without it, an outcome file (`pending.…`) with new tokens would be kept instead of
- * dropped.
+ * Ends the session in etcd for all machines, by removing its tokens; another machine may use its cached access token until that
+ * expires. Keeps the etcd key: without it, an outcome file (`pending.…`) with new tokens would be kept instead of dropped.
  *
- * @throws CliError as `openEtcdStore`; as `EtcdStore.read` and `swap`, after removing this machine's cached session
+ * @throws CliError as `openEtcdStore`, `EtcdStore.read` and `swap`
  */
 export async function endEtcdSession(io: Io, profile: string): Promise<SignOutResult> {
   const store = openEtcdStore(io)
@@ -91,8 +90,8 @@ export async function endEtcdSession(io: Io, profile: string): Promise<SignOutRe
 }
 
 /**
- * Returns the session in etcd with its state, within about two seconds. If etcd doesn't answer, returns the session in an
- * outcome file (`pending.…`) or the cached session, if its access token is valid.
+ * Returns the session in etcd with its state. If etcd doesn't answer soon, returns the session in an outcome file (`pending.…`)
+ * or the cached session instead, if its access token is valid.
  *
  * @throws CliError the reason why the session can't be used
  */

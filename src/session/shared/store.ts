@@ -13,7 +13,7 @@ export interface EtcdSessionAtRevision extends EtcdSession {
   readonly revision: string
 }
 
-/** Maximum milliseconds for each compare-and-swap that delivers the outcome in an outcome file (`pending.…`) to etcd. */
+/** Maximum milliseconds for each compare-and-swap that delivers an outcome file (`pending.…`) of an earlier command to etcd. */
 const PENDING_DELIVERY_LIMIT_MS = 15_000
 /** Maximum milliseconds for all requests to etcd of a command that can use the cached session if etcd doesn't answer. */
 export const BEST_EFFORT_ETCD_MS = 2000
@@ -56,7 +56,7 @@ export function openEtcdStore(io: Io, limitMs?: number) {
 export type EtcdStore = ReturnType<typeof openEtcdStore>
 
 /**
- * Delivers the outcomes in this machine's outcome files (`pending.…`) to etcd, then returns the session in etcd.
+ * Delivers the outcomes in the profile's outcome files (`pending.…`) to etcd, then returns the session in etcd.
  *
  * @returns undefined if the key doesn't exist; then the outcome files stay, with a warning if there are any
  * @throws CliError as `EtcdStore.read` and `swap`; `store_unavailable`, exit 4, if etcd holds an older generation than this
@@ -92,8 +92,8 @@ export async function deliverOutcomesAndRead(store: EtcdStore): Promise<EtcdSess
 }
 
 /**
- * Returns the session in the first outcome file (`pending.…`) with new tokens, which etcd may not hold yet; undefined if no
- * outcome file has new tokens.
+ * Returns the session in an outcome file (`pending.…`) with new tokens, which etcd may not hold yet; undefined if no outcome file
+ * has new tokens.
  */
 export async function findSessionAwaitingEtcd(store: EtcdStore): Promise<Session | undefined> {
   for (const { path, generation } of listOutcomeFiles(store.files)) {
@@ -103,7 +103,7 @@ export async function findSessionAwaitingEtcd(store: EtcdStore): Promise<Session
   return undefined
 }
 
-/** Reads the outcome in an outcome file (`pending.…`); undefined if it is incomplete or can't be decrypted. */
+/** Reads an outcome file (`pending.…`); undefined if its outcome is incomplete or can't be decrypted. */
 async function readOutcome({ access, files }: EtcdStore, path: string): Promise<EtcdSession | undefined> {
   try {
     return await unsealSession(files.disk.read(path)?.trimEnd() ?? '', access)
@@ -151,9 +151,9 @@ function isObsolete({ id, generation }: RenewalAttempt, { session }: EtcdSession
 }
 
 /**
- * Returns the error for a refresh request with unknown outcome. If the sender stopped responding, it may hold the new token,
- * so the hint names it, unless this machine has the attempt's outcome file (`pending.…`) and so is the sender. Host names
- * aren't compared for this, since two machines may have the same one.
+ * Returns the error for a refresh request with unknown outcome. If the sender stopped responding, the hint says that its machine
+ * may hold the new token, unless this machine has the attempt's outcome file (`pending.…`) and so is the sender. Host names don't
+ * decide this, since two machines may have the same one.
  */
 export function unknownRefreshOutcomeError(
   { files, io }: Pick<EtcdStore, 'files' | 'io'>,

@@ -22,10 +22,7 @@ export interface RenewalMarker {
   readonly unknown?: 'said by its sender' | 'said by another'
 }
 
-/**
- * Decrypted value of a profile's key in etcd; `marker` is null unless a machine is renewing, or the outcome of a renewal is
- * unknown.
- */
+/** Decrypted value of a profile's key in etcd; `marker` is null unless a renewal is under way or its outcome unknown. */
 export interface EtcdSession {
   readonly session: Session
   readonly marker: RenewalMarker | null
@@ -35,7 +32,7 @@ const KEY_BYTES = 32
 const FORMAT = 1
 
 /**
- * Reads the settings of the `etcd` store: members, the profile's etcd key, credentials, and the encryption key (`sealing`).
+ * Reads the settings of the `etcd` store: members, the profile's etcd key, credentials, and the encryption key.
  *
  * @throws CliError `store_not_configured`, exit 3, if the members or the encryption key are missing, or a file can't be used
  */
@@ -62,7 +59,7 @@ export function readEtcdSetup(io: Io) {
 export type EtcdSetup = ReturnType<typeof readEtcdSetup>
 
 /**
- * Returns the encryption key, which is configured in base64.
+ * Reads the encryption key, which is configured in base64.
  *
  * @throws CliError `store_not_configured`, exit 3, if it is missing or isn't 32 bytes
  */
@@ -80,8 +77,8 @@ function readEncryptionKey(io: Io): Uint8Array {
 /**
  * Reads a file that a setting or variable names; undefined without a path.
  *
- * @param access `private` refuses a file that other users can read or change (not on Windows)
- * @throws CliError `store_not_configured`, exit 3, if the file can't be read or is refused
+ * @param access `private` rejects a file to which group or others have any access (not on Windows)
+ * @throws CliError `store_not_configured`, exit 3, if the file can't be read or is rejected
  */
 function readFile(name: string, path: string | undefined, access?: 'private'): string | undefined {
   if (path === undefined) return undefined
@@ -100,8 +97,8 @@ function notConfigured(message: string, hint: string): CliError {
 }
 
 /**
- * Encrypts a value for its key in etcd: compact JWE, `dir` with A256GCM (RFC 7516; RFC 7518 sections 4.5 and 5.3). The
- * protected header names the etcd key, so that a ciphertext copied to another key is rejected.
+ * Encrypts a session and its marker: compact JWE, `dir` with A256GCM (RFC 7516; RFC 7518 sections 4.5 and 5.3). The protected
+ * header names the etcd key, so that a ciphertext copied to another etcd key is rejected.
  */
 export async function sealSession(value: EtcdSession, { key, sealing }: EtcdSetup): Promise<string> {
   const text = JSON.stringify({ format: FORMAT, session: value.session, note: value.marker })
