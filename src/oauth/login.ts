@@ -25,7 +25,7 @@ export interface LoginOptions {
 }
 
 export interface LoginReporter {
-  /** Called once the callback server listens, with the URL that the user has to open. */
+  /** Called once the callback server listens, with the URL of the authorization request. */
   ready(url: string): Promise<void>
   browserFailed(): Promise<void>
   /** Called with the reason if a paste, or a redirect with the right state, can't be used; the sign-in keeps waiting. */

@@ -29,8 +29,8 @@ const CODE_OR_ERROR = /(?:^|&)(?:code|error)=(?![^&]*(?:(?:code|error)=|:\/\/))[
  * Reads pasted text from standard input while a sign-in waits: the browser may not reach the callback server (as over SSH or in a
  * container), but the user can copy the redirect from the browser's address bar.
  *
- * A terminal in canonical mode delivers the last line of a paste only after Enter, in raw mode at once. So raw mode is on from the
- * first input until input pauses; on Windows it stays off, because the console would discard that last line.
+ * A terminal in canonical mode delivers a last line without line end only after Enter, in raw mode at once. So raw mode is on from
+ * the first input until input pauses; on Windows it stays off, because the console would discard that line.
  *
  * @param judge called when input pauses, with the text so far, and with the part of it since the last pause that came at a line end
  * @returns a function that stops reading

@@ -92,7 +92,7 @@ export type RefreshOutcome =
  * renewed in time.
  */
 const DEFAULT_LIFETIME_SECONDS = 300
-/** Maximum lifetime in seconds, even if `expires_in` is larger: the expiry could exceed the range of `Date`. */
+/** Maximum lifetime of an access token in seconds, even if `expires_in` is larger: the expiry could exceed the range of `Date`. */
 const MAX_LIFETIME_SECONDS = 366 * 24 * 3600
 /**
  * Minimum time limit of a token request in milliseconds. A code or refresh token may work only once, so a short `--http-timeout`
@@ -315,8 +315,8 @@ function classifyResponse(response: TokenResponse): RefreshOutcome {
     const later = new CliError('service_unavailable', message, { hint, status, retryAfterMs })
     return { kind: 'unused', error: later, isTransient: true }
   }
-  // Don't take an OAuth error with status 429 as a refusal: without `Retry-After`, a proxy may have sent it after the service
-  // rotated the token.
+  // A 429 that gets here is no proof of a refusal, even with an OAuth error: a proxy may have sent it after the service rotated the
+  // token.
   if (error !== undefined && status !== 429)
     return { kind: 'unused', error: oauthError(error, details, status), isTransient: false }
   return { kind: 'unknown', why: summary }

@@ -56,7 +56,7 @@ export interface ServiceClient {
 }
 
 const MAX_ATTEMPTS = 4
-/** Milliseconds for a request with its retries, to which `Retry-After` may add; a longer `--http-timeout` raises them. */
+/** Maximum milliseconds for a request with its retries, except what `Retry-After` adds; a longer `--http-timeout` raises it. */
 const MAX_REQUEST_MS = 45_000
 /** Minimum retry delay in milliseconds that is announced on stderr. */
 const MIN_NOTICED_DELAY_MS = 3000

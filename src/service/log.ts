@@ -38,8 +38,8 @@ export function createLoggingTransport(context: Context): HttpTransport {
 }
 
 /**
- * Returns the secrets in a request to the service (credential, refresh token, code, code verifier), which texts from its response
- * may quote and messages must not.
+ * Returns the secrets in a request to the service (credential, refresh token, code, code verifier): texts from its response may
+ * quote them, but messages must not.
  */
 export function secretsOf({ headers, body }: HttpRequest): string[] {
   const { authorization = '' } = headers

@@ -8,7 +8,7 @@ import { MAX_RETRY_AFTER_MS, parseRetryAfterMs } from './retry.ts'
  * pause.
  */
 const PAUSES = { first: 1000, max: 30_000, jitter: 0 } as const
-/** Milliseconds of consecutive refusals after which requests no longer wait but return the refusal. */
+/** Milliseconds of consecutive refusals after which a refused request isn't sent again. */
 const MAX_REFUSAL_MS = 5 * 60_000
 
 /**

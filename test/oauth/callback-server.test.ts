@@ -119,7 +119,7 @@ describe('the callback server', () => {
     expect(received).toHaveLength(1)
   })
 
-  it('the page for a wrong Host header tells the user to paste the address of the page into the terminal', async () => {
+  it("the callback page for a wrong Host header tells the user to paste the page's address into the terminal", async () => {
     const { url } = await listen()
     const { body } = await send(right(url), { headers: { host: `localhost:${url.port}` } })
     expect(body).toMatch(/Copy the address of this page, and paste it/)
@@ -171,7 +171,7 @@ describe.runIf(needs('chromium'))('the page at the end of the redirect', () => {
     (['light', 'dark'] as const).map((colorScheme) => ({ page, colorScheme, title: page.title })),
   )
   it.each(cases)(
-    'the callback page "$title" in $colorScheme mode has readable colors, passes the axe checks and fits 360 pixels',
+    'the callback page "$title" has a $colorScheme background in that mode, passes the axe checks and fits 360 pixels',
     async (shown) => {
       const { url } = await listen({ page: shown.page })
       const browser = await launchChromium()
