@@ -3,7 +3,7 @@ import { type Html, html, type InsertedValue, raw } from '../terminal/html.ts'
 import { stringifyJson } from '../terminal/sanitize.ts'
 import { formatTime } from '../terminal/time.ts'
 import type { CheckReport, ReportContext } from './report.ts'
-import { STYLE_SHEET } from './style.ts'
+import { HTML_STYLE_SHEET } from './style.ts'
 import { type DiffPiece, diffValues, formatDiffPiece } from './value.ts'
 import { type AnswerView, type FindingView, type ReportView, TONE_SYMBOLS, toReportView } from './view.ts'
 import { toRelativeName } from './wire/name.ts'
@@ -18,7 +18,7 @@ const MAX_SHOWN_LENGTH = 1000
 export function renderHtmlReport(report: CheckReport, context: ReportContext): string {
   const view = toReportView(report)
   const name = shorten(view.title)
-  const hash = createHash('sha256').update(STYLE_SHEET).digest('base64')
+  const hash = createHash('sha256').update(HTML_STYLE_SHEET).digest('base64')
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -27,7 +27,7 @@ export function renderHtmlReport(report: CheckReport, context: ReportContext): s
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
 <title>${name}: ${view.result} · mailclaim</title>
-<style>${raw(STYLE_SHEET)}</style>
+<style>${raw(HTML_STYLE_SHEET)}</style>
 </head>
 <body>
 <header><p><strong>mailclaim</strong> · DNS check</p><p><time datetime="${new Date(context.at).toISOString()}">${formatTime(context.at)}</time></p></header>

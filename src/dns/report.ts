@@ -1,7 +1,7 @@
 import { CliError } from '../errors.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import type { Delegation, TxtOutcome } from './observations.ts'
-import type { Evidence, FindingCode, Severity, Verdict } from './words.ts'
+import type { CheckVerdict, Evidence, FindingCode, FindingSeverity } from './words.ts'
 
 /** Report of a check as `--json` prints it, on which scripts rely. */
 export interface CheckReportJson {
@@ -9,7 +9,7 @@ export interface CheckReportJson {
   /** Expected TXT value, untruncated; null if none is expected. */
   expected: string | null
   /** `unknown` also if no value is expected; always `ready` if the service has accepted or completed the claim. */
-  verdict: Verdict
+  verdict: CheckVerdict
   ready: boolean
   /** Seconds for which caches and lagging name servers may still give the old answer; null if unknown or irrelevant. */
   retry_after_seconds: number | null
@@ -38,7 +38,7 @@ export interface CheckReport extends CheckReportJson {
 /** A problem that a check has found, with its fix and the facts that both texts are filled with. */
 export interface Finding {
   code: FindingCode
-  severity: Severity
+  severity: FindingSeverity
   message: string
   fix: string
   evidence: Evidence

@@ -17,6 +17,7 @@ import { toRelativeName } from './wire/name.ts'
 import { findPublicSuffix, isRegistryZone, registrableDomainOf } from './wire/registry.ts'
 import { decodeTxtValues, deduplicateValues, hasTxtValue } from './wire/txt-answer.ts'
 import {
+  type CheckVerdict,
   type Evidence,
   FINDING_TEXTS,
   type FindingCode,
@@ -24,7 +25,6 @@ import {
   type ServerFact,
   severityOf,
   toPlainText,
-  type Verdict,
   verdictOf,
   verdictRankOf,
 } from './words.ts'
@@ -93,7 +93,7 @@ const secondsToWait = (...known: readonly (number | null)[]): number =>
  */
 function retryAfterSeconds(
   { servers, location, expected }: DnsObservations,
-  verdict: Verdict,
+  verdict: CheckVerdict,
   found: readonly Finding[],
 ): number | null {
   if (expected === null) return null

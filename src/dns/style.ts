@@ -4,7 +4,7 @@ const MONO = "ui-monospace,'SF Mono','Cascadia Mono',Menlo,Consolas,'DejaVu Sans
 const SANS = "system-ui,-apple-system,'Segoe UI',Roboto,'Noto Sans',sans-serif"
 
 /** Style sheet of the HTML report, for light and dark screens, phones and paper. */
-export const STYLE_SHEET = `:root{color-scheme:light dark;${COLORS}}
+export const HTML_STYLE_SHEET = `:root{color-scheme:light dark;${COLORS}}
 @media screen and (prefers-color-scheme:dark){:root{${DARK}}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--paper);color:var(--ink);font:1rem/1.55 ${SANS};overflow-wrap:anywhere}

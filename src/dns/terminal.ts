@@ -7,10 +7,10 @@ import type { CheckReport } from './report.ts'
 import {
   type AnswerView,
   type FindingView,
+  type ReportTone,
   type ReportView,
   renderValueDifference,
   TONE_SYMBOLS,
-  type Tone,
   toReportView,
 } from './view.ts'
 import { capitalize, toPlainText } from './words.ts'
@@ -59,7 +59,7 @@ function tables({ nameservers, resolvers }: ReportView, layout: TerminalLayout):
       field: 'tone',
       title: 'Answer',
       text: (_tone, _context, item) => (item as AnswerView).label,
-      paint: (tone, { palette }) => palette[tone as Tone],
+      paint: (tone, { palette }) => palette[tone as ReportTone],
     },
     { field: 'values', title: 'TXT values', text: (values) => summarizeValues(values as readonly string[]) },
     { field: 'ttl', title: 'TTL', kind: 'number' },

@@ -6,14 +6,14 @@ import { formatDnsProviders } from './hosts.ts'
 import { isConclusive, OUTCOME_LABELS } from './observations.ts'
 import type { CheckReport, NameserverAnswerJson, ResolverAnswerJson } from './report.ts'
 import { diffValues, formatDiffPiece } from './value.ts'
-import { capitalizeText, type Evidence, FINDING_TEXTS, fillTemplate, type Verdict } from './words.ts'
+import { type CheckVerdict, capitalizeText, type Evidence, FINDING_TEXTS, fillTemplate } from './words.ts'
 
 /** Symbol of each tone, for readers who can't tell colors apart. */
 export const TONE_SYMBOLS = { good: '✓', bad: '✗', warning: '!', faint: 'i' } as const
 /** Appearance of a result, finding or answer: good, bad, a warning, or neutral (`faint`). */
-export type Tone = keyof typeof TONE_SYMBOLS
+export type ReportTone = keyof typeof TONE_SYMBOLS
 
-const VERDICTS: Readonly<Record<Verdict, readonly [result: string, tone: Tone]>> = {
+const VERDICTS: Readonly<Record<CheckVerdict, readonly [result: string, tone: ReportTone]>> = {
   ready: ['ready: the record is visible everywhere', 'good'],
   ready_with_warning: ['ready, with a warning', 'warning'],
   wait: ["wait: the record isn't visible everywhere yet", 'warning'],
@@ -34,7 +34,7 @@ export function toReportView(report: CheckReport) {
   const isListing =
     expected === null && [...nameservers, ...resolvers].some(({ outcome }) => isConclusive(outcome))
   const listing = report.claim === null ? 'no value was expected' : 'its claim has ended: no value is needed'
-  const [result, tone]: readonly [string, Tone] = isListing
+  const [result, tone]: readonly [string, ReportTone] = isListing
     ? [listing, 'faint']
     : expected === null && findings[0]?.code === 'domain_not_found'
       ? ["the domain isn't in DNS", 'bad']
@@ -75,7 +75,7 @@ function viewAnswer(answer: NameserverAnswerJson | ResolverAnswerJson, { expecte
   const { outcome, values } = answer
   const named: readonly unknown[] = [expected, ...findings.flatMap(({ evidence }) => evidence['seen'])]
   const isAny = expected === null && isConclusive(outcome)
-  const tone: Tone = outcome === 'match' ? 'good' : outcome === 'not_checked' || isAny ? 'faint' : 'bad'
+  const tone: ReportTone = outcome === 'match' ? 'good' : outcome === 'not_checked' || isAny ? 'faint' : 'bad'
   return {
     /** Defaults of `host` and `serial` for resolvers, which have neither; a name server's answer overwrites both. */
     host: null,

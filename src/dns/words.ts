@@ -2,9 +2,9 @@ import { domainToUnicode } from 'node:url'
 import { formatDuration } from '../terminal/time.ts'
 
 /** Verdict of a check, as in the JSON report. With `ready` and `ready_with_warning`, the report's `ready` is true. */
-export type Verdict = 'ready' | 'ready_with_warning' | 'wait' | 'fix' | 'unknown'
+export type CheckVerdict = 'ready' | 'ready_with_warning' | 'wait' | 'fix' | 'unknown'
 /** Severity of a finding, as in the JSON report. */
-export type Severity = 'error' | 'warning'
+export type FindingSeverity = 'error' | 'warning'
 
 /**
  * Templates of a finding code. `{fact}` or `{fact:kind}` stands for a fact of the finding; a part in brackets is left out if one of
@@ -177,7 +177,7 @@ export const FINDING_TEXTS = { ...MISTAKES, ...UNKNOWNS, ...WAITS, ...WARNINGS }
 export type FindingCode = keyof typeof FINDING_TEXTS
 
 /** Verdicts with the texts of the findings that cause them, in the order in which findings are sorted: the most severe first. */
-const VERDICTS: readonly (readonly [verdict: Verdict, texts: Table])[] = [
+const VERDICTS: readonly (readonly [verdict: CheckVerdict, texts: Table])[] = [
   ['fix', MISTAKES],
   ['unknown', UNKNOWNS],
   ['wait', WAITS],
@@ -187,9 +187,10 @@ const VERDICTS: readonly (readonly [verdict: Verdict, texts: Table])[] = [
 /** Returns the rank of the verdict that a code causes: 0 for `fix`, the most severe. */
 export const verdictRankOf = (code: FindingCode): number => VERDICTS.findIndex(([, texts]) => code in texts)
 /** Returns the verdict of a check that expects a value, and whose most severe finding has this code. */
-export const verdictOf = (code: FindingCode): Verdict => VERDICTS[verdictRankOf(code)]?.[0] ?? 'fix'
+export const verdictOf = (code: FindingCode): CheckVerdict => VERDICTS[verdictRankOf(code)]?.[0] ?? 'fix'
 /** Returns the default severity of a code: `error` for the verdicts `fix` and `unknown`, otherwise `warning`. */
-export const severityOf = (code: FindingCode): Severity => (verdictRankOf(code) < 2 ? 'error' : 'warning')
+export const severityOf = (code: FindingCode): FindingSeverity =>
+  verdictRankOf(code) < 2 ? 'error' : 'warning'
 
 /** Clauses of messages, for placeholders of the kind `words` such as `{reason:words}`, by the value of the fact. */
 const REASONS: Readonly<Record<string, string>> = {
