@@ -22,7 +22,9 @@ export interface Client {
   readonly service: TokenService
   readonly state: string
   readonly home: string
-  /** Resets home and service to the moment of the sign-in, with an expired access token; with `nothing`, the home is left empty. */
+  /**
+   * Resets home and service to the moment of the sign-in, with an expired access token; with `nothing`, the home has no session.
+   */
   rewind(to?: 'nothing'): void
   start(words: readonly string[], env?: Readonly<Record<string, string>>): Running
   /** Waits for a process to end, and kills it if it hangs. */

@@ -38,7 +38,7 @@ type Stranded =
 
 interface Verified {
   readonly stranded?: Stranded
-  /** Broken promises, one text each; empty if the program kept them all. */
+  /** What the program did wrong, one text each; empty for a good run. */
   readonly wrong: readonly string[]
 }
 

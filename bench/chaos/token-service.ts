@@ -44,7 +44,7 @@ const REFRESHED_SECONDS = 900
 
 /**
  * A service with what a session needs: authorization, a token endpoint that rotates refresh tokens, and one list. Shares no code
- * with the client or the sandbox, in which a common mistake would go unnoticed.
+ * with the client or the sandbox, because a mistake in shared code would go unnoticed.
  */
 export class TokenService {
   readonly #server = createServer((request, response) => void this.#answer(request, response))

@@ -3,7 +3,7 @@ import type { DnsServerAddress } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { parseList } from './parse-value.ts'
 
-/** Matches an acceptable URL: one without mistakes, such as a missing slash, that `new URL` would silently repair. */
+/** Matches an acceptable URL: one without mistakes, such as a missing slash, that `new URL` would repair silently. */
 const PLAIN_URL =
   /^[a-z]+:\/\/(?:[^/?#\\]*@)?(?:\[[\da-f:.]+\]|[\w.\u0080-\uffff-]+)(?::\d+)?(?:[/?#][^\s\\"\x00-\x1f\x7f]*)?$/i
 /**
@@ -11,7 +11,7 @@ const PLAIN_URL =
  * of the host.
  */
 const INVISIBLE_OR_SYMBOL = /(?![\x00-\x7f])[\p{C}\p{DI}\p{Z}\p{P}\p{S}]/u
-/** Matches an IPv4 address in 127.0.0.0/8. A pattern, because `isIP` would load `node:net` for each http URL. */
+/** Matches an IPv4 address in 127.0.0.0/8. A pattern, because `isIP` would load `node:net`, which delays a start. */
 const LOOPBACK_V4 = /^127(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}$/
 
 /**

@@ -7,8 +7,8 @@ export const DEFAULT_PROFILE = 'default'
 const WINDOWS_DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i
 
 /**
- * Whether the text is a valid profile name. Upper case isn't, because directory names on macOS and Windows are case-insensitive,
- * and two profiles would share a directory.
+ * Whether the text is a valid profile name. Upper-case letters aren't allowed, because directory names on macOS and Windows are
+ * case-insensitive, and two profiles would share a directory.
  */
 export function isProfileName(text: string): boolean {
   return (

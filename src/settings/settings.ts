@@ -88,7 +88,7 @@ export interface Settings {
  * read becomes `configProblem` instead of an exception.
  *
  * @param usualFormat the command's own default format, instead of `table` on a terminal and `tsv` elsewhere
- * @throws CliError `usage`, exit 2, for a profile name or contradicting formats; `no_home`, exit 1
+ * @throws CliError `usage`, exit 2, for an invalid profile name or contradicting formats; `no_home`, exit 1
  */
 export async function resolveSettings(
   options: GivenOptions,

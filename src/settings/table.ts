@@ -12,7 +12,7 @@ export interface SettingDefinition<Value>
   extends Pick<OptionDefinition, 'description' | 'repeatable' | 'choices' | 'completion' | 'variable'> {
   /** Flag and value placeholder of the setting's option; absent for a setting without an option. */
   readonly flags?: `--${string}`
-  /** Commands that take the option, such as `login`. Default: every command. */
+  /** Paths of the commands that take the option, such as `login`. Default: every command. */
   readonly commands?: readonly string[]
   /** Unparsed value that applies if no other is set. */
   readonly default?: string

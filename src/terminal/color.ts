@@ -1,8 +1,8 @@
 import type { Context, Output } from '../context.ts'
 
 /**
- * Whether to color text written to `output`. `--no-color` overrides `FORCE_COLOR`, which overrides `NO_COLOR`, as in Node; without
- * these, terminals get color unless `TERM` is `dumb`.
+ * Whether to color text written to `output`. `--no-color` overrides `FORCE_COLOR`, which overrides `NO_COLOR`; without these,
+ * terminals get color unless `TERM` is `dumb`.
  */
 export function usesColor(
   { forceColor, noColor, term }: Context['environment'],

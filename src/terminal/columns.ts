@@ -7,7 +7,7 @@ const MAX_TEXT_LENGTH = 4000
 /** Colors, width and current time for the layout of items for people. */
 export interface RenderContext {
   readonly palette: Palette
-  /** Width of the terminal in columns. Infinity without a terminal: lines are then not wrapped, and times are absolute. */
+  /** Width of the terminal in columns. Infinity if unknown, as for a pipe: lines are then not wrapped, and times are absolute. */
   readonly width: number
   /** Current time in milliseconds since 1970, for relative times. */
   readonly now: number
@@ -49,8 +49,8 @@ export function plainColumns(...fields: readonly string[]): readonly Column[] {
 export const ABSENT = '–'
 
 /**
- * Returns the value at a dotted path, such as `client.name` or `scopes.0`; undefined if there is none. At a list, a path such as
- * `findings.code` returns the list of its entries' values.
+ * Returns the value at a dotted path, such as `client.name` or `scopes.0`; undefined if there is none. For a list, a path without
+ * an index, such as `findings.code`, returns the values of its entries.
  */
 export function getValueAtPath(item: unknown, path: string): unknown {
   if (typeof item !== 'object' || item === null) return undefined
@@ -107,7 +107,7 @@ export function summarizeValues([first = ABSENT, ...others]: readonly string[]):
 }
 
 /** Returns an item's value in a column as text for people: sanitized for one line, cut at `MAX_TEXT_LENGTH`; `–` for no value. */
-export function cellText(column: Column, item: object, context: RenderContext): string {
+export function getCellText(column: Column, item: object, context: RenderContext): string {
   const value = getColumnValue(column, item, context.now)
   if (value === null || value === undefined) return ABSENT
   const entries = Array.isArray(value) ? value : [value]

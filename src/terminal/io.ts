@@ -20,7 +20,7 @@ export interface Io extends Context, OutputContext {
   waiting<T>(text: string, work: Promise<T>): Promise<T>
   /** Writes one object to stdout in the chosen format. */
   write(item: object, columns: readonly Column[]): Promise<void>
-  /** Writes the result of a change to stdout, except as a table without `--fields`: commands tell people the result on stderr. */
+  /** Writes the result of a change to stdout, unless `hasOwnLayout`: commands then tell people the result on stderr. */
   writeOutcome(outcome: object, columns: readonly Column[]): Promise<void>
   /** Creates a writer for a list on stdout, page by page. @param nothing text on stderr if a table is empty */
   list(columns: readonly Column[], nothing?: string): ListWriter

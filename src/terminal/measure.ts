@@ -26,9 +26,9 @@ export function wrapMessage(text: string, width: number): string[] {
 }
 
 /**
- * Indents a piece of a wrapped line. A piece that fits the terminal only without indentation starts at the left edge, so that a
- * copied command contains no line break, unless the piece begins with a label (`error:`) or a special character (`::error::`): it
- * could pass for a message of this program, or act as a command of a CI system.
+ * Indents a piece of a wrapped line, except a piece that only fits the terminal without indentation, so that a copied command
+ * contains no line break. A piece that begins with a label (`error:`) or a special character (`::error::`) is indented in any case:
+ * it could pass for a message of this program or for a command to a CI system.
  *
  * @param columns columns to indent by
  * @param width width of the terminal in columns

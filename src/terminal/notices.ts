@@ -27,7 +27,10 @@ export async function writeLabeledMessage(
   await stderr.write(`${painted}${lines.slice(head.length)}\n`)
 }
 
-/** Wraps a line that is wider than the terminal, without a continuation line that looks like another message. */
+/**
+ * Wraps a line that is wider than the terminal, and indents continuation lines with `indentPiece`, so that none looks like a
+ * message.
+ */
 async function wrapForTerminal(line: string, width = Number.POSITIVE_INFINITY): Promise<string> {
   if (line.length <= width / 2) return line
   const { indentPiece, displayWidth, wrapMessage } = await import('./measure.ts')

@@ -10,8 +10,8 @@ const INVISIBLE = /[\0-\b\u000e-\u001f\u007f\u00ad\u200b-\u200f\u2060\ufeff\ufff
 const SPELLINGS = new RegExp(`${ESCAPES.source}|${INVISIBLE.source}|$`, 'gi')
 
 /**
- * Replaces secrets in an untrusted text, also if escaped as in JSON, URLs or HTML, and parts of 12 characters or more. Shorten a
- * text for display only afterward: a secret that is cut off after fewer characters isn't found.
+ * Replaces secrets, and parts of them of 12 characters or more, in an untrusted text, also if escaped as in JSON, URLs or HTML.
+ * Shorten a text for display only afterward: a secret that is cut off after fewer characters isn't found.
  *
  * @param secrets the secrets; empty ones are ignored
  */
@@ -19,7 +19,7 @@ export function redact(text: string, secrets: readonly string[], placeholder = '
   return secrets.reduce((left, secret) => redactOne(left, secret, placeholder), text)
 }
 
-/** Replaces each part of the secret in the text that is long enough: a service may quote a secret incompletely. */
+/** Replaces the secret, and each part of it that is long enough, in the text: a service may quote only a part of a secret. */
 function redactOne(text: string, secret: string, placeholder: string): string {
   const decodedSecret = lowerCaseAscii(decodeEscapes(secret).plain)
   const size = Math.min(MIN_PART_LENGTH, decodedSecret.length)

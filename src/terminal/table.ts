@@ -1,5 +1,5 @@
 import Table from 'cli-table3'
-import { ABSENT, type Column, cellText, getCellPaint, getTitle, type RenderContext } from './columns.ts'
+import { ABSENT, type Column, getCellPaint, getCellText, getTitle, type RenderContext } from './columns.ts'
 import { renderDetailView } from './detail-view.ts'
 import { displayWidth, wrapLine } from './measure.ts'
 
@@ -48,7 +48,7 @@ export function createTable(columns: readonly Column[], context: RenderContext) 
       if (items.length === 0 || lanes.length === 0) return ''
       const isFirst = state === 'new'
       const rows = items.map((item) =>
-        lanes.map((lane): Cell => ({ lane, item, text: cellText(lane.column, item, context) })),
+        lanes.map((lane): Cell => ({ lane, item, text: getCellText(lane.column, item, context) })),
       )
       for (const { lane, text } of rows.flat()) {
         measure(lane, text)
@@ -78,7 +78,7 @@ function widthTogether(lanes: readonly Lane[]): number {
 
 /**
  * Assigns a width to each column: shrinks text columns; if that isn't enough, also leaves out optional columns, the last one first;
- * if they are all gone, also breaks shorter words.
+ * as a last resort, also breaks words of more than `MAX_WHOLE_WORD_IF_NARROW` columns.
  *
  * @returns false if the terminal is still too narrow
  */
