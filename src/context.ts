@@ -19,7 +19,7 @@ export interface Context {
   /** Opens an http(s) address in the user's browser. Rejects as `openBrowser` of child-processes.ts. */
   readonly openBrowser: (url: string) => Promise<void>
   /**
-   * Runs a command in the system's shell until the command ends, without the `MAILCLAIM_…` variables of mailclaim's own environment,
+   * Runs a command in the system's shell until the command ends, without the `MAILCLAIM_…` variables of its environment,
    * which may hold an API key. Rejects with the signal's reason if the signal aborts.
    */
   readonly runInShell: (request: ShellCommand) => Promise<ShellResult>

@@ -96,7 +96,7 @@ function publish({ home, release }: Machine, version: string, script = `echo '${
 
 describe.runIf(needs('posix'))('install.sh', () => {
   test.runIf(needs('dash', 'curl'))(
-    'an installation during which another one completes fails with an error that asks to install again',
+    'install.sh fails with the advice to install again if another installation completes meanwhile',
     async () => {
       const machine = await createMachine('dash')
       const { home, fakes, run, version } = machine
@@ -120,7 +120,7 @@ describe.runIf(needs('posix'))('install.sh', () => {
 
   describe.each(['bash', 'dash', 'busybox'] as const)('in %s', (shell) => {
     describe.runIf(needs(shell, 'curl'))('with a server', () => {
-      test('the installer installs the newest version, updates an older one, and uninstalls everything', async () => {
+      test('install.sh installs and updates mailclaim, and removes it with --uninstall', async () => {
         const machine = await createMachine(shell)
         const { home, link, run, version } = machine
         publish(machine, '1.0.0')
@@ -212,7 +212,7 @@ describe.runIf(needs('posix'))('install.sh', () => {
           /can't unpack mailclaim-2\.0\.0-/,
         ],
       ])(
-        'the installer reports %s in one line, leaves no new files, and keeps the installed version',
+        'install.sh reports %s in one line, leaves no new files, and keeps the installed version',
         async (_what, damage, said) => {
           const machine = await createMachine(shell)
           publish(machine, '1.0.0')
@@ -227,7 +227,7 @@ describe.runIf(needs('posix'))('install.sh', () => {
         },
       )
 
-      test('Ctrl-C during the download of an installation leaves no new files', async () => {
+      test('Ctrl-C while install.sh downloads leaves no new files', async () => {
         const machine = await createMachine(shell)
         publish(machine, '1.0.0')
         const before = machine.files()
@@ -248,7 +248,7 @@ describe.runIf(needs('posix'))('install.sh', () => {
     })
   })
 
-  test('the installer accepts a local directory as source, and refuses a prefix that is unwritable or has another mailclaim', async () => {
+  test('install.sh exits 1 if the prefix is not writable, or has another mailclaim', async () => {
     const machine = await createMachine('sh')
     const { home, link, release, run } = machine
     publish(machine, '1.0.0')
@@ -285,7 +285,7 @@ describe.runIf(needs('posix'))('install.sh', () => {
     ],
     ['HOME is not set', { HOME: '', PREFIX: '' }, /HOME isn't set: choose a directory with PREFIX/],
     ['no program can download', {}, /install curl or wget/],
-  ])('the installer reports in one line that %s', async (_what, env, said) => {
+  ])('install.sh reports in one line that %s', async (_what, env, said) => {
     const { fakes, files, run } = await createMachine('busybox')
     rmSync(join(fakes, 'wget'))
     const before = files()

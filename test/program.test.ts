@@ -161,7 +161,7 @@ describe.runIf(needs('posix'))('the compile cache', () => {
     expect(chosen()).toBe(compiled)
   })
 
-  it('compiled code is cached in a directory of the program if the cache directory is sticky, such as /tmp', () => {
+  it('compiled code is cached in a directory of mailclaim if the cache directory is sticky, such as /tmp', () => {
     const { home } = createCache()
     chmodSync(home, 0o1777)
     expect(compileCache({ XDG_CACHE_HOME: home })).toBe(join(home, 'mailclaim/compiled'))
@@ -278,7 +278,7 @@ describe.runIf(needs('posix'))('writing at once', () => {
   })
 })
 
-it('the built mailclaim loads its native file locks, and doctor reports a problem if they are missing', () => {
+it('doctor reports missing file locks if dist/native is deleted from the built mailclaim', () => {
   const copy = join(directory, 'copy')
   for (const part of ['bin', 'dist', 'package.json']) {
     cpSync(join(root, part), join(copy, part), { recursive: true })

@@ -33,7 +33,7 @@ const MAY_BE =
   /^(package\.json|[A-Z]+(\.md)?|bin\/[\w.]+|dist\/[\w.-]+|dist\/native\/[\w-]+\/[\w.-]+|docs\/[\w-]+\.(md|svg)|docs\/schemas\/[\w-]+\.json)$/
 
 test.runIf(needs('posix'))(
-  'the package contains only the program, licenses and documents, whose relative links lead into the package or src',
+  'the npm package contains only the program, licenses and documents, whose relative links lead into it or src',
   () => {
     // Skip the package's scripts, which would build the program again.
     const packed = JSON.parse(
@@ -68,7 +68,7 @@ test.runIf(needs('posix'))(
   },
 )
 
-test('the package has no install script, no dependency, and pinned development dependencies', () => {
+test('the npm package has no install script, no dependency, and pinned development dependencies', () => {
   expect(Object.keys(manifest.scripts).filter((name) => /^(pre|post)?install$/.test(name))).toEqual([])
   expect(Object.keys(manifest).filter((name) => /dependencies$/i.test(name))).toEqual(['devDependencies'])
   for (const [name, range] of Object.entries(manifest.devDependencies))
@@ -88,7 +88,7 @@ describe('the check of the Node version', () => {
     ['', { node: '20.19.0' }],
     ['', { node: '22.3.0' }],
     ['', { node: '23.0.0' }],
-  ])('bin/mailclaim.js runs on a supported Node, and refuses other runtimes: %s %j', (found, versions) => {
+  ])('bin/mailclaim.js runs on a supported Node, and else prints an error: %s %j', (found, versions) => {
     let [loaded, said] = ['', '']
     const require = (path: string) => {
       loaded = path
@@ -103,7 +103,7 @@ describe('the check of the Node version', () => {
     expect(manifest.engines).toEqual({ node: '^20.19.0 || >=22.3.0' })
   })
 
-  test('bin/mailclaim.js uses only syntax of Node 12, so that an old Node can print the refusal', async () => {
+  test('bin/mailclaim.js uses only syntax of Node 12, so that an old Node can print the error', async () => {
     const older = await transform(shim, { target: 'node12' })
     expect(older.code).toBe((await transform(shim, { target: 'esnext' })).code)
   })
@@ -143,7 +143,7 @@ describe('the workflows', () => {
     expect(commandsOf('archives').at(-1)).toBe('npm run try-archive')
   })
 
-  test('only the jobs publish and release of the release workflow have permissions to write, and neither installs packages or builds', () => {
+  test('in the release workflow, only the jobs publish and release have permissions to write', () => {
     expect(
       Object.entries(jobs).flatMap(([name, { permissions }]) => (permissions ? [[name, permissions]] : [])),
     ).toEqual([

@@ -16,7 +16,7 @@ async function describedCommands() {
   return JSON.parse(context.stdout.text)
 }
 
-test.each(schemas.files)('the schema %s is valid, has its file name as $id, and a title', (file) => {
+test.each(schemas.files)('the JSON schema %s is valid, and has its file name as $id', (file) => {
   expect(schemas.get(file).$id).toBe(file)
   expect(schemas.get(file).title).toMatch(/^[A-Z][^.]+$/)
   // Compiles the schema and its references in strict mode.
@@ -44,7 +44,7 @@ test('the error schema allows exactly the exit codes other than 0', () => {
   expect(error?.properties?.['exit']?.enum).toEqual(Object.values(Exit).filter((code) => code !== 0))
 })
 
-test('the report schema refuses missing and additional fields, and the claim schema allows unknown fields', () => {
+test('the schema report.json rejects missing and additional fields, and claim.json allows unknown fields', () => {
   const report = { name: 'example.com', expected: null, verdict: 'unknown', ready: false, claim: null }
   const rest = { retry_after_seconds: null, zone: null, nameservers: [], resolvers: [], findings: [] }
   expect(schemas.problems('report.json', { ...report, ...rest })).toEqual([])
@@ -56,7 +56,7 @@ test('the report schema refuses missing and additional fields, and the claim sch
   expect(schemas.problems('claim.json', { id: null, added: { lately: 1 } })).toEqual([])
 })
 
-test('mailclaim commands --json matches its schema, and lists every command', async () => {
+test('the output of mailclaim commands --json matches its schema, and lists every command', async () => {
   const document = await describedCommands()
   expect(schemas.problems('commands.json', document)).toEqual([])
   expect(document.data.map(({ command }: { command: string }) => command)).toEqual(

@@ -25,7 +25,7 @@ async function written(platform: NodeJS.Platform, pieces: readonly string[]) {
   return { direct: readFileSync(file, 'utf8'), streamed: String(stream.read() ?? '') }
 }
 
-test('output is written to the file descriptor while its total is at most 16 KiB, and from then on to the stream', async () => {
+test('output to a file is written to the file descriptor while its total is at most 16 KiB, then to the stream', async () => {
   const long = 'x'.repeat(16 * 1024 - 3)
   expect(await written('linux', ['one ', 'two'])).toEqual({ direct: 'one two', streamed: '' })
   expect(await written('linux', ['one ', long, 'two'])).toEqual({ direct: 'one ', streamed: `${long}two` })

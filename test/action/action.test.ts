@@ -120,7 +120,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
   const secretsOutside = (log: string, { service }: ServedWorld) =>
     log.replace(`::add-mask::${service.api_key}\n`, '').includes(service.api_key)
 
-  test('the action claims a domain with a publish command, and caches only the domain id', () => {
+  test('the GitHub action completes a claim with a publish command, and caches the domain id', () => {
     const { world, run, domain } = createJob()
     const { status, outputs, log, commands, kept } = run({ domain, publish: './publish.sh' })
     expect({ status, log }).toMatchObject({ status: 0 })
@@ -140,7 +140,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
     expect(readFileSync(join(world.home, 'environment'), 'utf8')).not.toMatch(/^MAILCLAIM_(?!RECORD_)/m)
   })
 
-  test('the action fails while the record is not in DNS, and continues the same claim in the next run', () => {
+  test('the GitHub action fails while the record is not in DNS, and continues the same claim in the next run', () => {
     const { run, domain } = createJob()
     const first = run({ domain, timeout: '1', region: 'eu-west-1' })
     expect(first.status).toBe(8)
@@ -150,7 +150,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
     expect(second.outputs).toMatchObject({ result: 'completed', 'domain-id': first.outputs['domain-id'] })
   })
 
-  test('after the claim was superseded, the action exits 9, prints what to do, and outputs the domain-id of the superseded claim', async () => {
+  test('for a superseded claim, the GitHub action exits 9 and outputs the domain-id of that claim', async () => {
     const { world, run, domain } = createJob()
     const first = run({ domain, timeout: '1' })
     await world.control('POST', `claims/${domain}/outcome`, { status: 'superseded' })
@@ -174,7 +174,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
     ],
     ['record type', { record: { type: 'MX', name: 'DOMAIN', value: 'p=t' }, status: 'completed' }, NO_RECORD],
     ['status', { status: 'odd\n$(id)' }, { status: '' }],
-  ])('the action does not output a harmful or wrong %s from the service', async (_, fields, expected) => {
+  ])('the GitHub action outputs no harmful or wrong %s from the service', async (_, fields, expected) => {
     const { world, run, domain } = createJob()
     const own = JSON.parse(JSON.stringify(fields).replace('DOMAIN', domain)) as object
     await world.control('POST', 'faults', { kind: 'merge', path: '/domains/*', fields: own })
@@ -183,7 +183,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
     expect(outputs).toMatchObject(expected)
   })
 
-  test('the action with a refused API key fails with exit code 4 and caches no claim', () => {
+  test('with an API key that the service rejects, the GitHub action exits 4 and caches no claim', () => {
     const { run, domain } = createJob()
     const { status, outputs, kept } = run({ domain, 'api-key': 'wrong', timeout: '1' })
     expect({ status, outputs, kept }).toMatchObject({
@@ -211,7 +211,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
     return { PATH, INSTALL_FROM: archives }
   }
 
-  test('on a machine without Node, the action claims the domain with the release archive, and exits 1 with one error if SHA256SUMS is missing', async () => {
+  test('without Node, the GitHub action runs mailclaim from a release archive, or exits 1 if SHA256SUMS is missing', async () => {
     const { world, run, domain } = createJob()
     const machine = await withoutNode(world)
     const { outputs, log } = run({ domain, publish: './publish.sh' }, machine)

@@ -18,7 +18,7 @@ function endless(): { stream: Readable; taken: () => number } {
   return { stream, taken: () => taken }
 }
 
-test('`login --with-api-key` refuses an endless input after reading less than 5 MB', async () => {
+test('`login --with-api-key` exits 2 after reading less than 5 MB of an endless input', async () => {
   const { stream, taken } = endless()
   const context = withEffects(createFakeContext({ environment: { settings: { store: 'file' } } }), {
     stdin: { isTTY: false, stream: stream as never },
@@ -29,7 +29,7 @@ test('`login --with-api-key` refuses an endless input after reading less than 5 
   expect(taken()).toBeLessThan(5)
 })
 
-test('`claims list` leaves out a claim of 5 MB that `claims get` has saved, with one warning', async () => {
+test('`claims list` leaves out a claim of 5 MB that `claims get` has saved, and prints one warning', async () => {
   const claim = { domain_id: 'd-1', name: 'example.com', status: 'pending', note: 'x'.repeat(5_000_000) }
   const context = createFakeContext({
     environment: { settings: { base_url: 'http://127.0.0.1:1' }, apiKey: 'k' },

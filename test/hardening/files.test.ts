@@ -95,7 +95,7 @@ async function clientWithFiles(): Promise<{ client: Client; files: Readonly<Reco
     files: {
       configuration: join(config, 'config.json'),
       session: one(/\/session\.json$/),
-      'ledger entry': one(/\/claims\/.*\.json$/),
+      'saved claim': one(/\/claims\/.*\.json$/),
     },
   }
 }
@@ -104,8 +104,8 @@ async function clientWithFiles(): Promise<{ client: Client; files: Readonly<Reco
 const USERS: Readonly<Record<string, { words: readonly string[]; code: number; isOnlyWarning?: true }>> = {
   configuration: { words: ['imports', 'list'], code: 1 },
   session: { words: ['auth', 'refresh'], code: 4 },
-  // A damaged ledger entry is only a warning: `claims list` still shows the other claims.
-  'ledger entry': { words: ['claims', 'list'], code: 0, isOnlyWarning: true },
+  // A damaged saved claim is only a warning: `claims list` still shows the other claims.
+  'saved claim': { words: ['claims', 'list'], code: 0, isOnlyWarning: true },
 }
 const DAMAGE: Readonly<Record<string, (text: string) => string | Buffer>> = {
   empty: () => '',
@@ -120,7 +120,7 @@ describe.runIf(needs('posix')).each(Object.keys(USERS))('damage to the %s', (wha
   const { words, code, isOnlyWarning } = USERS[what] ?? { words: [], code: 0 }
 
   test.each(Object.keys(DAMAGE))(
-    `if the ${what} is damaged (%s), a command names the file on stderr, and leaves it unchanged`,
+    `if the ${what} file is damaged (%s), a command names its path on stderr, and leaves it unchanged`,
     async (damage) => {
       const { client, files } = await clientWithFiles()
       const path = files[what] ?? ''
@@ -137,7 +137,7 @@ describe.runIf(needs('posix')).each(Object.keys(USERS))('damage to the %s', (wha
     },
   )
 
-  test(`a symbolic link in place of the ${what} is ${what === 'configuration' ? 'followed' : 'refused'}`, async () => {
+  test(`a symbolic link in place of the ${what} file is ${what === 'configuration' ? 'followed' : 'not followed'}`, async () => {
     const { client, files } = await clientWithFiles()
     const path = files[what] ?? ''
     const elsewhere = join(client.context.directories.config, '..', 'elsewhere.json')
@@ -152,10 +152,10 @@ describe.runIf(needs('posix')).each(Object.keys(USERS))('damage to the %s', (wha
     await client.run(['config', 'set', 'http-timeout', '21'])
     await client.signIn().catch(() => undefined)
     expect(readFileSync(elsewhere, 'utf8')).toEqual(isFollowed ? expect.stringContaining('"21"') : text)
-    expect(lstatSync(path).isSymbolicLink()).toBe(isFollowed || what === 'ledger entry')
+    expect(lstatSync(path).isSymbolicLink()).toBe(isFollowed || what === 'saved claim')
   })
 
-  test(`a directory in place of the ${what} is refused, and, if the tests run as root, another user's file`, async () => {
+  test(`a directory in place of the ${what} file, or a file of another user, is reported as unusable`, async () => {
     const { client, files } = await clientWithFiles()
     const path = files[what] ?? ''
     const text = readFileSync(path)
@@ -193,22 +193,19 @@ describe.runIf(needs('posix'))('a directory', () => {
     }
   })
 
-  test.runIf(needs('root'))(
-    'a state directory of another user is refused before a secret is stored in it',
-    async () => {
-      const sandbox = await sandboxForTest({ autoApprove: true })
-      const client = createClient(sandbox)
-      const { state } = client.context.directories
-      mkdirSync(state, { recursive: true })
-      chownSync(state, 65_534, 65_534)
-      const ran = await client.run(['login', '--timeout', '3600'])
-      expect(ran.code).toBe(1)
-      expect(ran.stderr).toContain('belongs to another user')
-      expect(readdirSync(state)).toEqual([])
-    },
-  )
+  test.runIf(needs('root'))('login stores no secret in a state directory of another user', async () => {
+    const sandbox = await sandboxForTest({ autoApprove: true })
+    const client = createClient(sandbox)
+    const { state } = client.context.directories
+    mkdirSync(state, { recursive: true })
+    chownSync(state, 65_534, 65_534)
+    const ran = await client.run(['login', '--timeout', '3600'])
+    expect(ran.code).toBe(1)
+    expect(ran.stderr).toContain('belongs to another user')
+    expect(readdirSync(state)).toEqual([])
+  })
 
-  test('a login refuses a dangling symbolic link in place of the profile directory, and writes nothing to its target', async () => {
+  test('login exits 1 on a dangling symbolic link in place of the profile directory, and does not create its target', async () => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const client = createClient(sandbox)
     const { state } = client.context.directories

@@ -129,7 +129,7 @@ test.each<[string, number, () => HttpResponse]>([
   ['no response', 7, fail('timeout', 'maybe')],
   ['a refused connection', 7, fail('connect', 'no')],
   ['a protocol error', 7, fail('protocol', 'maybe')],
-])('if a request gets %s, commands that print service data exit %i', async (_what, exit, respond) => {
+])('if a request gets %s, commands that print data of the service exit %i', async (_what, exit, respond) => {
   for (const { line } of COMMANDS) {
     const ran = await perform(world(), { line, respond })
     await expectPromised(ran)

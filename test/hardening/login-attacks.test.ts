@@ -168,14 +168,14 @@ describe('a waiting login', () => {
     ],
   ]
 
-  test('a login that waits for the browser refuses malformed and forged requests, and then accepts the genuine one', async () => {
+  test('the callback listener of a login rejects malformed and forged requests, and then accepts the genuine redirect', async () => {
     const login = await startLogin()
     for (const [what, attack, status] of attacks) expect(await attack(login), what).toEqual(status)
     expect(existsSync(profileFiles(login.client.context, 'default').session)).toBe(false)
     await expectSignedIn(login)
   })
 
-  test('a login that waits for the browser survives 50 unfinished connections and 200 concurrent forged requests', async () => {
+  test('a login succeeds despite 50 unfinished connections and 200 forged requests to its callback listener', async () => {
     const login = await startLogin()
     const slow: Socket[] = []
     onTestFinished(() => {
@@ -195,7 +195,7 @@ describe('a waiting login', () => {
     await expect(hit(login, '/callback')).rejects.toThrow(/ECONNREFUSED|ECONNRESET/)
   })
 
-  test('a login that waits for the browser listens on 127.0.0.1, and its answer to a forged request has no CORS, cookie or server header', async () => {
+  test('the response of the callback listener to a forged request has no CORS, cookie or server header', async () => {
     const login = await startLogin()
     const page = await fetch(`${login.callback.href}?state=x`, {
       headers: { origin: 'https://evil.example' },
@@ -227,7 +227,7 @@ describe.runIf(needs('chromium'))('the callback page in a browser', () => {
   })
   afterAll(() => browser.close())
 
-  test('the callback page runs and loads nothing and has no link, although its parameters contain markup', async () => {
+  test('the callback page runs no script and loads nothing, although its parameters contain markup', async () => {
     const login = await startLogin()
     const page = await browser.newPage()
     const asked: string[] = []

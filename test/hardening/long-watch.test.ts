@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
 import { control, createClient } from './in-process-client.ts'
 
-test('a watch of one hour renews its access token, outlives an outage of the service, and reuses no refresh token', async () => {
+test('claims watch renews its access token several times in one hour, and reuses no refresh token', async () => {
   const sandbox = await sandboxForTest()
   const client = createClient(sandbox)
   await client.signIn()

@@ -39,7 +39,7 @@ function grants(
 const errorOf = (ended: Ended): Record<string, unknown> =>
   (JSON.parse(ended.stderr.trim().split('\n').at(-1) ?? '{}') as { error: Record<string, unknown> }).error
 
-test('if the HTTP client cannot be loaded, `claims create` exits 7, and the hint is to install the program again', async () => {
+test('if the HTTP client cannot be loaded, `claims create` exits 7 with the hint to install mailclaim again', async () => {
   const world = createWorld()
   const preload = join(world.home, 'preload.cjs')
   writeFileSync(

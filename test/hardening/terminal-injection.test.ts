@@ -189,7 +189,7 @@ test.each(COMMANDS)('hostile text begins no line on stderr of mailclaim %s', asy
 })
 
 test.each(COMMANDS)(
-  'hostile text from the service is harmless in every format of %s, on a terminal and in a file',
+  'hostile text from the service is harmless in the output of mailclaim %s in each format',
   async (_name, line, which) => {
     const answers = poisoned(EVIL)
     for (const terminal of [true, false]) {
@@ -250,7 +250,7 @@ test.each<readonly string[]>([
 })
 
 test.each(['base_url', 'client_id', 'profile', 'store', 'resolver', 'authoritative_port'])(
-  'hostile text as the setting %s, in a variable or the configuration file, is harmless in all output',
+  'hostile text as the setting %s, in a variable or the configuration file, is harmless in the output',
   async (key) => {
     const settings = { base_url: 'http://127.0.0.1:1' }
     const inVariable = world(true, { respond: () => jsonResponse(401, {}) })

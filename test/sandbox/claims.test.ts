@@ -25,7 +25,7 @@ async function claimed(sandbox: Sandbox, name: string) {
   }
 }
 
-test('creating a claim responds 201 with every documented field and the default region', async () => {
+test('the response to the creation of a claim has status 201 and the documented fields', async () => {
   const sandbox = await sandboxForTest()
   const { status, body } = await create(sandbox, { name: 'Example.com' })
   expect(status).toBe(201)
@@ -46,7 +46,7 @@ test('creating a claim responds 201 with every documented field and the default 
   expect(at('expires_at') - at('created_at')).toBe(7 * DAY * 1000)
 })
 
-test('a repeated claim request gets status 200 and the first claim; a request with other options supersedes that claim', async () => {
+test('a second claim request for a domain returns the first claim if the options are the same, and otherwise supersedes it', async () => {
   const sandbox = await sandboxForTest()
   const first = await create(sandbox, { name: 'example.com' })
   const same = await create(sandbox, { name: 'example.com', region: 'us-east-1', custom_return_path: 'send' })
@@ -71,7 +71,7 @@ test.each([
   { name: 'example.com', region: 'mars-1' },
   { name: 'example.com', open_tracking: 'yes' },
   { name: 'example.com', custom_return_path: 'a.b' },
-])('a claim request with the body %j is refused with 422', async (body) => {
+])('a claim request with the body %j gets status 422', async (body) => {
   const sandbox = await sandboxForTest()
   expect(await create(sandbox, body)).toMatchObject({ status: 422, body: { name: 'validation_error' } })
 })
@@ -101,7 +101,7 @@ test('a claim goes from pending to verified to completed once its record is in D
 })
 
 test.each(Object.keys(MISTAKES).slice(1))(
-  'a record published with the mistake %s keeps the claim pending until the record is corrected',
+  'a record published with the mistake "%s" keeps the claim pending until the record is corrected',
   async (mistake) => {
     const sandbox = await sandboxForTest(SLOW)
     const { verify, get } = await claimed(sandbox, 'mail.example.co.uk')
@@ -126,7 +126,7 @@ test('verification finds the value in a TXT RRset that is too large for UDP', as
   expect((await get())['status']).toBe('completed')
 })
 
-test('a pending claim expires after seven days; then verification is refused, and a new claim for the domain has another value', async () => {
+test('a pending claim expires after seven days, and a new claim for the domain has another TXT value', async () => {
   const sandbox = await sandboxForTest(SLOW)
   const { claim, verify, get } = await claimed(sandbox, 'example.com')
   await advance(sandbox, 7 * DAY - 1)
@@ -155,25 +155,28 @@ test.each([
   [{ status: 'failed', reason: 'because' }, { failure_reason: 'because' }],
   [{ status: 'expired' }, {}],
   [{ status: 'under_review' }, {}],
-])('the control API sets a claim addressed by its name or `domain_id` to %j', async (outcome, reasons) => {
-  const sandbox = await sandboxForTest(SLOW)
-  const { claim, get } = await claimed(sandbox, 'example.com')
-  for (const key of ['Example.com', String(claim['domain_id'])]) {
-    const wanted = { blocked_reason: null, failure_reason: null, status: outcome.status, ...reasons }
-    expect((await settle(sandbox, key, outcome)).body).toMatchObject(wanted)
-    expect(await get()).toMatchObject(wanted)
-  }
-  expect((await control(sandbox, 'GET', '/state')).body['claims']).toEqual([await get()])
-})
+])(
+  'the control API sets the status of a claim, named by its domain or `domain_id`, to %j',
+  async (outcome, reasons) => {
+    const sandbox = await sandboxForTest(SLOW)
+    const { claim, get } = await claimed(sandbox, 'example.com')
+    for (const key of ['Example.com', String(claim['domain_id'])]) {
+      const wanted = { blocked_reason: null, failure_reason: null, status: outcome.status, ...reasons }
+      expect((await settle(sandbox, key, outcome)).body).toMatchObject(wanted)
+      expect(await get()).toMatchObject(wanted)
+    }
+    expect((await control(sandbox, 'GET', '/state')).body['claims']).toEqual([await get()])
+  },
+)
 
-test('the control API refuses a claim outcome without a status, or with a reason that is not a string', async () => {
+test('a control request for a claim outcome with a missing or malformed field gets status 422', async () => {
   const sandbox = await sandboxForTest()
   await claimed(sandbox, 'example.com')
   for (const outcome of [{}, { status: 5 }, { status: 'failed', reason: 5 }])
     expect((await settle(sandbox, 'example.com', outcome)).status).toBe(422)
 })
 
-test('a blocked claim completes after its status is set to `verified`', async () => {
+test('a blocked claim completes after the control API has set its status to `verified`', async () => {
   const sandbox = await sandboxForTest(SLOW)
   const { verify, get } = await claimed(sandbox, 'blocked.example.com')
   await publish(sandbox, 'blocked.example.com')
@@ -190,16 +193,13 @@ test.each([
   ['failed', { status: 'failed', failure_reason: 'ownership_check_failed' }],
   ['expired', { status: 'expired' }],
   ['constructor', { status: 'completed' }],
-])(
-  'a claim for %s.example.com ends in the status that this first label names, or completes if it names none',
-  async (label, ends) => {
-    const sandbox = await sandboxForTest({ ...SLOW, autoPublish: true })
-    const { verify, get } = await claimed(sandbox, `${label}.example.com`)
-    await verify()
-    await advance(sandbox, 3600)
-    expect(await get()).toMatchObject(ends)
-  },
-)
+])('a claim for %s.example.com whose record is in DNS ends as %j', async (label, ends) => {
+  const sandbox = await sandboxForTest({ ...SLOW, autoPublish: true })
+  const { verify, get } = await claimed(sandbox, `${label}.example.com`)
+  await verify()
+  await advance(sandbox, 3600)
+  expect(await get()).toMatchObject(ends)
+})
 
 test.each([
   ['unclaimable.example.com', 403, 'claim_not_allowed'],

@@ -93,7 +93,7 @@ describe('the fault', () => {
     [{ kind: 'merge', fields: { refresh_token: null } }, 1],
     [{ kind: 'delay', after_ms: 600_000 }, 1],
     [{ kind: 'delay', before_ms: 600_000 }, 0],
-  ])('with the fault %j, the number of token refreshes that take effect is %i', async (kind, refreshes) => {
+  ])('a token refresh request that meets the fault %j takes effect %i times', async (kind, refreshes) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const session = (await token(sandbox, 'form', codeFields(sandbox, await codeFor(sandbox)))).body
     const fields = refreshFields(sandbox, session['refresh_token'])
@@ -106,7 +106,7 @@ describe('the fault', () => {
     expect((await token(sandbox, 'form', fields)).status).toBe(refreshes === 0 ? 200 : 400)
   })
 
-  test('a fault skips `skip` matching requests, applies to the next `count` ones, and ends when it is cleared', async () => {
+  test('a fault lets `skip` matching requests pass, and applies to the next `count` ones', async () => {
     const sandbox = await sandboxForTest()
     const unavailable = { kind: 'status', status: 503 }
     await fault(sandbox, { ...unavailable, path: '/contacts/*', skip: 1, count: 2 })
@@ -153,7 +153,7 @@ describe('the fault', () => {
     { kind: 'status', headers: { 'x-a': 'b\r\nset-cookie: c' } },
     { kind: 'status', headers: { 'x a': 'b' } },
     { kind: 'merge', headers: { 'x-a': '\u2026' } },
-  ])('the control API refuses the malformed fault %j with 422', async (body) => {
+  ])('a control request to set the malformed fault %j gets status 422', async (body) => {
     expect((await fault(await sandboxForTest(), body)).status).toBe(422)
   })
 })
@@ -164,7 +164,7 @@ describe('the virtual clock', () => {
     return { errors, clock: createVirtualClock((error) => void errors.push(error)) }
   }
 
-  test('a jump of the virtual clock awaits all due timers in order, also those that a timer schedules', async () => {
+  test('a jump of the virtual clock runs the due timers in order, also those that a timer schedules', async () => {
     const { clock, errors } = clockOf()
     const start = clock.now()
     const ran: string[] = []

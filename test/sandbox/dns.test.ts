@@ -98,7 +98,7 @@ async function planted(mistake: string): Promise<Sandbox> {
 describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => {
   const how = { transport }
 
-  test('the DNS server has SOA, NS and glue records of each zone from the root down, and denies unregistered names', async () => {
+  test('the DNS server of the sandbox has SOA and NS records of each zone from the root down', async () => {
     const sandbox = await planted('none')
     for (const zone of ['.', 'uk', 'shop.co.uk']) {
       expect(await ask(sandbox, zone, 'SOA', how)).toMatchObject({
@@ -122,7 +122,7 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
     expect(await ask(sandbox, 'nobody.uk', 'TXT', how)).toMatchObject(denied)
   })
 
-  test('the DNS server repeats the letter case of the question in its answer, and follows a CNAME', async () => {
+  test('the DNS server of the sandbox repeats the letter case of the question in its answer', async () => {
     const sandbox = await planted('cname')
     await put(sandbox, 'shop.co.uk', 'one', 'two')
     const answer = await ask(sandbox, 'sHop.co.uk', 'TXT', how)
@@ -153,7 +153,7 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
     expect(denied.packet.authorities?.[0]).toMatchObject({ ttl: 60, data: { minimum: 60 } })
   })
 
-  test('the DNS server expands a wildcard, but neither for an empty non-terminal nor below it', async () => {
+  test('the DNS server of the sandbox expands a wildcard, but neither for an empty non-terminal nor below it', async () => {
     const sandbox = await sandboxForTest()
     await put(sandbox, '*.example.com', 'wild')
     await put(sandbox, 'a.b.example.com', 'deep')
@@ -162,7 +162,7 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
       expect(await ask(sandbox, name, 'TXT', how)).toMatchObject({ texts: [] })
   })
 
-  test('the DNS server answers REFUSED for an unknown top-level domain and names below it', async () => {
+  test('the DNS server of the sandbox answers REFUSED for an unknown top-level domain and names below it', async () => {
     const sandbox = await sandboxForTest()
     for (const [name, type] of [
       ['example.net', 'TXT'],
@@ -171,7 +171,7 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
       expect(await ask(sandbox, name, type, how)).toMatchObject({ rcode: 5, aa: false, answers: [] })
   })
 
-  test('the DNS server does not respond to malformed queries, NOTIFY messages and responses', async () => {
+  test('the DNS server of the sandbox does not respond to malformed queries, NOTIFY messages or responses', async () => {
     const sandbox = await sandboxForTest()
     const proper = encode({ type: 'query', id: 9, questions: [{ name: 'example.com', type: 'TXT' }] })
     const notify = Buffer.from(proper)
@@ -188,7 +188,7 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
     ['lame', 0],
     ['silent', undefined],
   ])(
-    'with the mistake "%s", TXT queries return no records, and referrals still name the name servers',
+    'with the zone fault "%s", a TXT query returns no record, and an SOA query still returns a referral',
     async (mistake, rcode) => {
       const sandbox = await planted(mistake)
       const asked = ask(sandbox, 'mail.shop.co.uk', 'TXT', how)
@@ -209,7 +209,7 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
   )
 })
 
-test('with the mistake "cached", the resolver denies a record that the name servers have', async () => {
+test('with the zone fault "cached", the resolver denies a record that the name servers have', async () => {
   const sandbox = await planted('cached')
   expect((await ask(sandbox, 'mail.shop.co.uk', 'TXT')).texts).toHaveLength(1)
   const old = await ask(sandbox, 'mail.shop.co.uk', 'TXT', { recursion: true })
@@ -233,7 +233,7 @@ test.each([
   expect(additionals).toEqual('edns' in how ? ['. OPT'] : [])
 })
 
-test('the control API replaces and deletes TXT records; each replacement increments the SOA serial', async () => {
+test('each replacement of TXT records by the control API increases the SOA serial', async () => {
   const sandbox = await sandboxForTest()
   let before = 0
   for (const values of [['one', 'ü “two” \u00a0'], ['x'.repeat(700)]]) {
@@ -260,12 +260,12 @@ test.each([
   ['example.com', { values: [] }],
   ['example.com', { values: 'one' }],
   ['example.com', { values: [['one']] }],
-])('the control API refuses to set the TXT records of %s to %j', async (name, body) => {
+])('a control request to set the TXT records of %s to %j gets status 422', async (name, body) => {
   const sandbox = await sandboxForTest()
   expect((await control(sandbox, 'PUT', `/dns/${name}/TXT`, body)).status).toBe(422)
 })
 
-test('the sandbox listens on the chosen HTTP and DNS ports, and fails to start if one of them is in use', async () => {
+test('the sandbox listens on the chosen HTTP and DNS ports, or fails to start if one of them is in use', async () => {
   const first = await sandboxForTest()
   await expect(sandboxForTest({ dnsPort: portOf(first) })).rejects.toMatchObject({ code: 'EADDRINUSE' })
   const port = Number(new URL(first.baseUrl).port)

@@ -37,7 +37,7 @@ const state = async (sandbox: Sandbox) => (await control(sandbox, 'GET', '/state
 const INVALID_GRANT = { status: 400, body: { error: 'invalid_grant' } }
 
 describe('codes and tokens', () => {
-  test.each(ENCODINGS)('a code is exchanged for tokens with a %s body', async (encoding) => {
+  test.each(ENCODINGS)('a %s token request exchanges an authorization code for tokens', async (encoding) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const answer = await token(sandbox, encoding, await code(sandbox, 'emails:send'))
     expect(answer.headers.get('cache-control')).toBe('no-store')
@@ -54,7 +54,7 @@ describe('codes and tokens', () => {
     expect([900, 901]).toContain(exp - iat)
   })
 
-  test('an authorization code that was already redeemed is refused as `invalid_grant`, without revoking the grant', async () => {
+  test('reuse of an authorization code gets the error invalid_grant, and does not revoke the grant', async () => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const fields = await code(sandbox)
     expect((await token(sandbox, 'form', fields)).status).toBe(200)
@@ -65,7 +65,7 @@ describe('codes and tokens', () => {
   test.each([
     { seconds: 599, status: 200 },
     { seconds: 600, status: 400 },
-  ])('a code exchange after $seconds seconds gets status $status', async ({ seconds, status }) => {
+  ])('redeeming an authorization code after $seconds s gets status $status', async ({ seconds, status }) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const fields = await code(sandbox)
     await advance(sandbox, seconds)
@@ -111,7 +111,7 @@ describe('codes and tokens', () => {
     expect(await state(sandbox)).toMatchObject({ refreshes: 1, reuse_detections: 19, grants_revoked: 1 })
   })
 
-  test('a token request refused for its verifier or scope leaves the code or refresh token usable', async () => {
+  test('a token request that fails for its code verifier or scope leaves the code or refresh token usable', async () => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const fields = await code(sandbox)
     expect((await token(sandbox, 'form', { ...fields, code_verifier: OTHER_VERIFIER })).status).toBe(400)
@@ -167,7 +167,7 @@ const REFUSALS: readonly Row[] = [
 ]
 
 describe('errors of the token endpoint', () => {
-  test.each(REFUSALS)('a token request with %s is refused with %s', async (_row, error, from, change) => {
+  test.each(REFUSALS)('a token request with %s gets the error %s', async (_row, error, from, change) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const fields = { ...(await from(sandbox)), ...change }
     for (const encoding of ENCODINGS) {
@@ -183,7 +183,7 @@ describe('errors of the token endpoint', () => {
     ['a field that is not a text', 'application/json', '{"code":1}'],
     ['another media type', 'text/plain', 'code=a'],
     ['a repeated field', 'application/x-www-form-urlencoded', 'code=a&code=b'],
-  ])('a token request with %s is refused with invalid_request', async (_row, type, body) => {
+  ])('a token request with %s gets the error invalid_request', async (_row, type, body) => {
     const sandbox = await sandboxForTest()
     const request = { method: 'POST', headers: { 'content-type': type }, body }
     const response = await fetch(`${sandbox.baseUrl}/oauth/token`, request)
@@ -191,7 +191,7 @@ describe('errors of the token endpoint', () => {
     expect(await response.json()).toMatchObject({ error: 'invalid_request' })
   })
 
-  test('unknown parameters of a token request are ignored, even if they are not texts', async () => {
+  test('unknown fields of a token request in JSON are ignored, even if they are not strings', async () => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const fields = { ...(await code(sandbox)), unknown: 5, nested: {} } as unknown as Fields
     expect((await token(sandbox, 'json', fields)).status).toBe(200)
@@ -224,7 +224,7 @@ describe('the authorization endpoint', () => {
     ['the redirect host 127.0.0.1.evil.example', { redirect_uri: 'http://127.0.0.1.evil.example/callback' }],
     ['the port 65536 in the redirect URI', { redirect_uri: 'http://127.0.0.1:65536/callback' }],
     ['no port in the redirect URI', { redirect_uri: 'http://127.0.0.1/callback' }],
-  ])('an authorization request with %s gets no redirect', async (_row, changes) => {
+  ])('an authorization request with %s is not redirected', async (_row, changes) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     expect(await authorize(sandbox, changes)).toBeUndefined()
   })
@@ -234,7 +234,7 @@ describe('the authorization endpoint', () => {
     'http://127.0.0.1:65535/callback',
     'http://[::1]:8080/callback',
     'http://localhost:3000/callback',
-  ])('the redirect URI %s is accepted; the authorization response has `iss`', async (redirectUri) => {
+  ])('an authorization request redirects to the URI %s with a code and `iss`', async (redirectUri) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const target = await authorize(sandbox, { redirect_uri: redirectUri })
     expect(target?.href.startsWith(`${redirectUri}?code=`)).toBe(true)

@@ -11,7 +11,7 @@ import { advance, api, authorizationParameters, codeFields, control, token } fro
 const authorizeUrl = (sandbox: Sandbox, changes: Readonly<Record<string, string>> = {}) =>
   `${sandbox.baseUrl}/oauth/authorize?${new URLSearchParams({ ...authorizationParameters(sandbox), ...changes })}`
 
-test('the pages of the sandbox load nothing, run no script, cannot be framed or cached, and escape untrusted text', async () => {
+test('the headers of the sandbox pages forbid loading resources, running scripts, framing and caching', async () => {
   const sandbox = await sandboxForTest()
   const resource = 'https://api.example/?a="><script>'
   for (const url of [
@@ -55,7 +55,7 @@ describe('requests from another website', () => {
     { origin: 'null', 'content-type': 'text/plain' },
     { 'sec-fetch-site': 'cross-site', 'content-type': 'text/plain' },
     { 'sec-fetch-site': 'cross-site' },
-  ])('a POST with the cross-site headers %j is refused, and the clock does not move', async (headers) => {
+  ])('a POST with the cross-site headers %j is rejected, and the clock does not move', async (headers) => {
     const sandbox = await sandboxForTest()
     const before = Date.now()
     const paths = ['clock', 'faults', 'dns', 'sessions', 'claims/x/outcome'].map(
@@ -77,7 +77,7 @@ describe('requests from another website', () => {
   })
 
   test.each(['evil.example', '127.0.0.1', '127.0.0.1:1', '127.0.0.1.evil.example'])(
-    'a request with the Host header %s is refused with 421',
+    'a request with the Host header %s gets status 421',
     async (host) => {
       const sandbox = await sandboxForTest()
       for (const path of [
@@ -91,7 +91,7 @@ describe('requests from another website', () => {
     },
   )
 
-  test('an approval is refused with 400 if its ticket is guessed or used, or its consent page was loaded ten minutes ago', async () => {
+  test('an approval with a guessed, used or ten minutes old ticket of the consent page gets status 400', async () => {
     const sandbox = await sandboxForTest()
     const ticketOf = async () =>
       /name="ticket" value="([^"]+)"/.exec(await (await fetch(authorizeUrl(sandbox))).text())?.[1]
@@ -158,7 +158,7 @@ describe.runIf(needs('chromium'))('the pages in Chromium', () => {
     },
   )
 
-  test('Approve on the consent page works by keyboard alone, and redirects with a valid code', async () => {
+  test('the Approve button of the consent page works by keyboard, and redirects with a valid code', async () => {
     const sandbox = await sandboxForTest()
     const page = await open(authorizeUrl(sandbox, { redirect_uri: redirectUri() }))
     await page.keyboard.press('Tab')
@@ -172,7 +172,7 @@ describe.runIf(needs('chromium'))('the pages in Chromium', () => {
     expect((await token(sandbox, 'form', fields)).status).toBe(200)
   })
 
-  test('Deny on the consent page redirects with the error access_denied', async () => {
+  test('the Deny button of the consent page redirects with the error access_denied', async () => {
     const sandbox = await sandboxForTest()
     const page = await open(authorizeUrl(sandbox, { redirect_uri: redirectUri() }))
     await page.getByRole('button', { name: 'Deny' }).click()
@@ -181,7 +181,7 @@ describe.runIf(needs('chromium'))('the pages in Chromium', () => {
     expect([searchParams.get('error'), searchParams.has('code')]).toEqual(['access_denied', false])
   })
 
-  test('the form of the DNS page publishes a TXT record at the name of a claim', async () => {
+  test('the form of the sandbox page /_sandbox/dns publishes a TXT record at the name of a claim', async () => {
     const sandbox = await withClaim()
     const page = await open(`${sandbox.baseUrl}/_sandbox/dns`)
     await page.getByLabel(/plant a mistake/).selectOption({ label: 'Quotation marks typed into the value' })

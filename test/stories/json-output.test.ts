@@ -130,7 +130,7 @@ test.each(['blocked', 'failed', 'expired', 'unheard-of'])(
 )
 
 test.each(['none', 'wildcard', 'cname', 'lame', 'silent', 'quotes'])(
-  'the JSON report of claims check on a record published with the mistake %s matches the schema',
+  'the JSON report of claims check on a record published with the mistake "%s" matches the schema',
   async (mistake) => {
     const world = await serve({ apiKey: true })
     const domain = `${mistake}.example.net`

@@ -44,7 +44,7 @@ describe.runIf(needs('posix', 'bash'))('the publish command', () => {
     ['SIGINT', 130],
     ['SIGTERM', 143],
   ] as const)(
-    'on %s, mailclaim sends SIGTERM to the --publish command and waits for its end; of the MAILCLAIM_ variables, the command gets only MAILCLAIM_RECORD_…',
+    'on %s, mailclaim claim sends SIGTERM to the --publish command, and waits for its end',
     async (signal, code) => {
       const { world, words } = await createPublisher(
         "env > environment; echo $$ > pid; trap 'echo bye > got; exit' TERM; sleep 300 & wait",

@@ -90,7 +90,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
       expect(terminal.colors()).toBe(terminal.screen())
   })
 
-  test('login --with-api-key asks for a missing base URL, stores the URL and the key, and leaves the key off the screen', async () => {
+  test('login --with-api-key stores the base URL and API key typed at its prompts, and does not show the key', async () => {
     const world = serve()
     const { base_url, api_key } = world.service
     delete world.env['MAILCLAIM_BASE_URL']

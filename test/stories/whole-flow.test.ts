@@ -22,7 +22,7 @@ describe.runIf(needs('chromium'))('signing in with Chromium', () => {
     return page
   }
 
-  test('login over SSH opens the browser that the variable BROWSER names, and the success page can be reloaded', async () => {
+  test('login over SSH opens the browser that the variable BROWSER names, and succeeds after the approval', async () => {
     const world = await createServedWorld([])
     const bin = join(world.home, 'openers')
     mkdirSync(bin)
