@@ -5,7 +5,7 @@ import { isLoopback } from '../settings/addresses.ts'
  * The client's redirection endpoint (RFC 6749 section 3.1.2), with the addresses, port (0: any free port) and path of its server.
  */
 export interface RedirectionEndpoint {
-  /** `--redirect-uri` exactly as given; undefined for `http://127.0.0.1:{port}/callback` with any free port. */
+  /** Value of `--redirect-uri`, unchanged; undefined for `http://127.0.0.1:{port}/callback` with any free port. */
   readonly uri: string | undefined
   readonly hosts: readonly string[]
   readonly port: number

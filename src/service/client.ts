@@ -19,7 +19,8 @@ export interface ServiceResponse {
 /** Limits and cancellation of one request with its retries. */
 export interface RequestOptions {
   /**
-   * Cancels the request; default: the interrupt signal. A caller's own signal must abort on interrupts too, so that Ctrl-C works.
+   * Signal that cancels the request; default: the interrupt signal. A caller's own signal must abort on interrupts too, so that
+   * Ctrl-C works.
    */
   readonly signal?: AbortSignal
   /**

@@ -12,7 +12,7 @@ export interface ResourceState {
   readonly details?: string
   /** The state in words, for messages to the user. */
   readonly text: string
-  /** Present if the state is final; `error` is undefined on success. */
+  /** Result of a final state, absent before; its `error` is undefined on success. */
   readonly end?: { readonly error?: CliError | undefined }
 }
 
@@ -51,8 +51,8 @@ const MAX_PAUSE_MS = 5 * 60_000
 const TIMER_TOLERANCE_MS = 1
 
 /**
- * Polls a resource until its state is final or the deadline passes. Yields each change and each new failure, and at most once a
- * minute a reminder while nothing changes.
+ * Polls a resource until its state is final or the deadline passes. Yields changes, failed requests, and reminders while nothing
+ * changes.
  *
  * Without `known`, the first request has the client's usual retries, and its failure ends the watch. Any other request has one
  * attempt, because the next poll is its retry.

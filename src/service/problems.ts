@@ -121,8 +121,8 @@ export function describeJsonType(value: unknown): string {
 }
 
 /**
- * Extracts name and message of the error in a response body. `details` is text for the user: both combined or, without a JSON
- * object, an excerpt of the body or why it is unreadable; may be empty.
+ * Extracts name and message of the error in a response body. `details` is text for the user: message and name, as far as present,
+ * or without a JSON object an excerpt of the body or why it is unreadable; may be empty.
  *
  * @param body the response's JSON object, or the readable part of a truncated one; undefined for any other text
  * @param clean removes secrets from a text

@@ -58,7 +58,7 @@ export function createProxyAgent(
   throw new HttpTransportError('proxy', 'no', 'HTTPS_PROXY is not a usable http or https URL')
 }
 
-/** Connection pool to the proxy; a failed tunnel becomes a `HttpTransportError` that blames the proxy, not the server. */
+/** Connection pool to the proxy; a failed tunnel becomes an `HttpTransportError` that blames the proxy, not the server. */
 class TunnelPool extends Pool {
   override async connect(options: Dispatcher.ConnectOptions): Promise<Dispatcher.ConnectData> {
     const tunnel = await connect.call(this, options).catch((error: unknown) => {

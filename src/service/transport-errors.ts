@@ -49,8 +49,8 @@ const ERRORS: readonly (readonly [pattern: RegExp, kind: HttpTransportError['kin
 ]
 
 /**
- * Converts an error of undici or Node into a `HttpTransportError` with its kind and a message for users. Returns a `HttpTransportError`
- * unchanged.
+ * Converts an error of undici or Node into an `HttpTransportError` with its kind and a message for users; returns an
+ * `HttpTransportError` unchanged.
  *
  * @param sent whether a byte of the request can have left this machine
  * @param peer the other end of the connection, named in the message

@@ -26,7 +26,7 @@ export type ContactImportStatus = (typeof CONTACT_IMPORT_STATUSES)[number]
 export const CONTACT_IMPORT_SHAPE = {
   object: 'contact_import',
   id: '479e3145-dd38-4932-8c0c-e58b548c9e76',
-  /** One of `CONTACT_IMPORT_STATUSES`, or a status that the service has added since. */
+  /** Status of the import: one of `CONTACT_IMPORT_STATUSES`, or one that the service has added since. */
   status: 'completed',
   created_at: '2026-05-12 09:14:03.120481+00',
   completed_at: '2026-05-12 09:15:41.002913+00',
