@@ -9,11 +9,11 @@ export interface Context {
   readonly environment: EnvironmentValues
   readonly directories: Directories
   readonly platform: NodeJS.Platform
-  readonly stdin: Input
-  readonly stdout: Output
-  readonly stderr: Output
+  readonly stdin: StandardInput
+  readonly stdout: OutputStream
+  readonly stderr: OutputStream
   readonly clock: Clock
-  readonly random: Random
+  readonly random: RandomSource
   readonly http: HttpTransport
   readonly dns: DnsNetwork
   /** Opens an http(s) address in the user's browser. Rejects as `openBrowser` of child-processes.ts. */
@@ -73,13 +73,14 @@ export interface EnvironmentValues {
   readonly noProxy?: string
 }
 
-export interface Input {
+export interface StandardInput {
   readonly isTTY: boolean
   /** Standard input as a stream, opened on first access, for prompts and piped input. */
   readonly stream: Readable
 }
 
-export interface Output {
+/** Standard output or standard error. */
+export interface OutputStream {
   readonly isTTY: boolean
   /** Width of the terminal in columns, measured at each access because windows change; undefined if unknown. */
   readonly columns: number | undefined
@@ -110,7 +111,7 @@ export interface Clock {
   alarm(ms: number, ring: () => void): () => void
 }
 
-export interface Random {
+export interface RandomSource {
   /** Cryptographically secure random bytes. */
   bytes(length: number): Uint8Array
   /** Random number in [0, 1) for jitter, not for secrets. */
@@ -255,6 +256,7 @@ export interface ShellCommand {
   readonly signal?: AbortSignal
 }
 
+/** How a shell command ended. */
 export type ShellResult =
   | { readonly kind: 'exited'; readonly code: number }
   | { readonly kind: 'killed'; readonly signal: string }

@@ -8,7 +8,7 @@ import type { ExitCode } from './errors.ts'
 import { resolveDirectories } from './settings/paths.ts'
 import { ALL_SETTINGS } from './settings/table.ts'
 import { watchSignals } from './signals.ts'
-import { closeLostTerminals, createOutput, createStdin, isTerminal } from './streams.ts'
+import { closeLostTerminals, createOutputStream, createStdin, isTerminal } from './streams.ts'
 import { sanitizeLine } from './terminal/sanitize.ts'
 
 /** Version from package.json, defined by the build. */
@@ -43,8 +43,8 @@ export async function main(): Promise<ExitCode> {
     directories,
     platform,
     stdin: createStdin(),
-    stdout: createOutput(() => process.stdout, 1, platform, interrupts.signal),
-    stderr: createOutput(() => process.stderr, 2, platform, interrupts.signal, 'may be lost'),
+    stdout: createOutputStream(() => process.stdout, 1, platform, interrupts.signal),
+    stderr: createOutputStream(() => process.stderr, 2, platform, interrupts.signal, 'may be lost'),
     clock,
     random: { bytes: (length) => randomBytes(length), fraction: () => Math.random() },
     http,

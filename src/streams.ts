@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, statSync, writeSync } from 'node:fs'
 import { PassThrough, type Readable } from 'node:stream'
 import { isatty } from 'node:tty'
-import { type Input, type Output, OutputClosedError } from './context.ts'
+import { OutputClosedError, type OutputStream, type StandardInput } from './context.ts'
 import { CliError } from './errors.ts'
 import { catchError } from './storage/file-errors.ts'
 
@@ -31,7 +31,7 @@ export function closeLostTerminals(): void {
 }
 
 /** Creates the standard input of commands. The stream is opened on first use, because an open stdin keeps the process alive. */
-export function createStdin(): Input {
+export function createStdin(): StandardInput {
   let stream: Readable | undefined
   return {
     get isTTY() {
@@ -68,13 +68,13 @@ const DIRECT_WRITE_BYTES = 16 * 1024
  * @param interrupt signal that aborts a write that waits for the reader
  * @param loss `may be lost` for stderr: if messages can't be written, the command continues, and its exit code tells the result
  */
-export function createOutput(
+export function createOutputStream(
   stream: () => NodeJS.WriteStream,
   fd: number,
   platform: NodeJS.Platform,
   interrupt: AbortSignal,
   loss?: 'may be lost',
-): Output {
+): OutputStream {
   let closed = false
   let directBytesLeft = platform === 'win32' || isTerminal(fd) ? 0 : DIRECT_WRITE_BYTES
   let opened: NodeJS.WriteStream | undefined

@@ -12,7 +12,7 @@ import type {
   Keychain,
   KeychainRequest,
   KeychainResult,
-  Output,
+  OutputStream,
 } from '../src/context.ts'
 import { InterruptedError } from '../src/errors.ts'
 import { type GivenOptions, resolveSettings, type Settings } from '../src/settings/settings.ts'
@@ -66,7 +66,7 @@ export function createFakeClock(start = Date.parse('2026-11-20T12:00:00Z')): Fak
   }
 }
 
-export interface FakeOutput extends Output {
+export interface FakeOutput extends OutputStream {
   readonly text: string
 }
 

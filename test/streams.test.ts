@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough, Writable } from 'node:stream'
 import { expect, onTestFinished, test } from 'vitest'
-import { createOutput } from '../src/streams.ts'
+import { createOutputStream } from '../src/streams.ts'
 
 /** Writes pieces of text to an output; returns the text that reached the file descriptor, and the text that reached the stream. */
 async function written(platform: NodeJS.Platform, pieces: readonly string[]) {
@@ -15,7 +15,7 @@ async function written(platform: NodeJS.Platform, pieces: readonly string[]) {
     rmSync(directory, { recursive: true })
   })
   const stream = new PassThrough({ highWaterMark: 2 ** 20 })
-  const output = createOutput(
+  const output = createOutputStream(
     () => stream as unknown as NodeJS.WriteStream,
     fd,
     platform,
@@ -41,7 +41,7 @@ test.each([
 ] as const)('a blocked write to %s does not delay an interrupt', async (_, loss) => {
   const stuck = new Writable({ write() {} })
   const interrupts = new AbortController()
-  const output = createOutput(
+  const output = createOutputStream(
     () => stuck as unknown as NodeJS.WriteStream,
     -1,
     'win32',
@@ -66,7 +66,7 @@ test('text written to stderr after an interrupt still arrives', async () => {
   })
   const interrupts = new AbortController()
   const stream = () => slow as unknown as NodeJS.WriteStream
-  const output = createOutput(stream, -1, 'win32', interrupts.signal, 'may be lost')
+  const output = createOutputStream(stream, -1, 'win32', interrupts.signal, 'may be lost')
   const progress = output.write('working')
   interrupts.abort(new Error('interrupted'))
   await progress

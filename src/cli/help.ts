@@ -1,6 +1,6 @@
 import { type Command, Help, type Option } from 'commander'
 import type { CommandDefinition } from '../commands/definition.ts'
-import type { Output } from '../context.ts'
+import type { OutputStream } from '../context.ts'
 import type { Palette } from '../terminal/color.ts'
 
 /** Width of help text in columns if the output has none, such as a pipe or the generated documentation. */
@@ -12,7 +12,7 @@ const MIN_WIDTH = 40
 /** Heading of the global options in `mailclaim --help`. The help of a command or group refers to `mailclaim --help` instead. */
 export const GLOBAL_OPTIONS_TITLE = 'Global options:'
 
-export function computeHelpWidth(output: Pick<Output, 'columns'>): number {
+export function computeHelpWidth(output: Pick<OutputStream, 'columns'>): number {
   return Math.max(MIN_WIDTH, Math.min(output.columns ?? DEFAULT_WIDTH, MAX_WIDTH))
 }
 

@@ -4,10 +4,10 @@ import { type CheckResult, type NamedCheckResult, problemResult, warningResult }
 import { examineDirectDns, examineResolvers } from './dns.ts'
 import {
   examineConfiguration,
+  examineCredential,
   examineCredentialStore,
   examineDirectories,
   examineFileLocking,
-  examineSession,
 } from './machine.ts'
 import { examineNetwork } from './network.ts'
 
@@ -44,7 +44,7 @@ export async function examineSetup(outer: Io): Promise<NamedCheckResult[]> {
     folders,
     run('credential store', examineCredentialStore(io), 'not with a key'),
     run('lock', lock),
-    run('session', examineSession(io)),
+    run('session', examineCredential(io)),
     run('network', network),
     run('clock', clock),
     run('DNS resolvers', examineResolvers(io)),

@@ -54,7 +54,7 @@ export async function examineDirectories(io: Io): Promise<CheckResult> {
 
 /**
  * Checks the keychain with a test secret if the session, or without a session the next sign-in, is stored there. The check of other
- * stores is left to `examineDirectories` (file) and `examineSession` (etcd).
+ * stores is left to `examineDirectories` (file) and `examineCredential` (etcd).
  */
 export async function examineCredentialStore(io: Io): Promise<CheckResult> {
   const profile = io.settings.profile.value
@@ -88,7 +88,7 @@ export async function examineFileLocking(io: Io): Promise<CheckResult> {
 }
 
 /** Checks that there is a credential for requests. Doesn't send it to the service, which may still refuse it. */
-export async function examineSession(io: Io): Promise<CheckResult> {
+export async function examineCredential(io: Io): Promise<CheckResult> {
   const { state, inForce, problem } = await readCredentialStatus(io)
   if (problem !== undefined) throw problem
   if (inForce === 'MAILCLAIM_API_KEY')

@@ -1,4 +1,4 @@
-import type { Context, Output } from '../context.ts'
+import type { Context, OutputStream } from '../context.ts'
 
 /**
  * Whether to color text written to `output`. `--no-color` overrides `FORCE_COLOR`, which overrides `NO_COLOR`; without these,
@@ -7,7 +7,7 @@ import type { Context, Output } from '../context.ts'
 export function usesColor(
   { forceColor, noColor, term }: Context['environment'],
   colorOption: boolean | undefined,
-  output: Pick<Output, 'isTTY'>,
+  output: Pick<OutputStream, 'isTTY'>,
 ): boolean {
   if (colorOption === false) return false
   if (forceColor !== undefined) return !/^(0|false)$/i.test(forceColor)

@@ -1,4 +1,4 @@
-import type { Context, Output } from '../context.ts'
+import type { Context, OutputStream } from '../context.ts'
 import type { Settings } from '../settings/settings.ts'
 import { createPalette, usesColor } from './color.ts'
 import { type Column, chooseColumns, formatPlainText, getColumnValue, type RenderContext } from './columns.ts'
@@ -16,7 +16,7 @@ export interface OutputContext extends Pick<Context, 'stdout' | 'environment' | 
 /** Returns the colors and width of an output (by default stdout), and the current time, for the layout of items. */
 export async function createRenderContext(
   { environment, settings, clock, stdout }: OutputContext,
-  output: Output = stdout,
+  output: OutputStream = stdout,
 ): Promise<RenderContext> {
   const palette = await createPalette(usesColor(environment, settings.colorOption, output))
   return { palette, width: output.columns ?? Number.POSITIVE_INFINITY, now: clock.now() }
@@ -134,7 +134,7 @@ function tableWriter(columns: readonly Column[], nothing: string | undefined, io
 }
 
 /** Creates a list writer for one JSON document: on a terminal with one item per line, elsewhere on a single line. */
-function jsonWriter(stdout: Output): ListWriter {
+function jsonWriter(stdout: OutputStream): ListWriter {
   const line = stdout.isTTY ? '\n' : ''
   let isOpen = false
   let count = 0

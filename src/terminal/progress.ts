@@ -1,5 +1,5 @@
 import type { Ora } from 'ora'
-import type { Context, Output } from '../context.ts'
+import type { Context, OutputStream } from '../context.ts'
 import type { Settings } from '../settings/settings.ts'
 import { createPalette, usesColor } from './color.ts'
 import { writeStderrLines } from './notices.ts'
@@ -30,8 +30,8 @@ export function canAnimateStderr({ stderr, environment }: Pick<Context, 'stderr'
 
 /** Progress, with a stdout and a stderr whose text appears above the animated text. */
 export interface ProgressDisplay extends Progress {
-  readonly stdout: Output
-  readonly stderr: Output
+  readonly stdout: OutputStream
+  readonly stderr: OutputStream
 }
 
 /**
@@ -52,7 +52,7 @@ export function createProgressDisplay(context: ProgressContext, settings: Progre
     interrupts.signal.removeEventListener('abort', stop)
   }
   /** Returns the output with a `write` that clears the animated text first, and draws it again below the written text. */
-  const writesAbove = (output: Output) =>
+  const writesAbove = (output: OutputStream) =>
     wrapOutput(output, async (text) => {
       if (!output.isTTY) return output.write(text)
       spinner?.clear()
@@ -98,7 +98,7 @@ function plainScreen({ stdout, stderr }: ProgressContext, { quiet }: ProgressSet
 }
 
 /** Returns the output with another `write`. `isTTY` and `columns` are getters, since a window can be resized. */
-export function wrapOutput(output: Output, write: Output['write']): Output {
+export function wrapOutput(output: OutputStream, write: OutputStream['write']): OutputStream {
   return {
     get isTTY() {
       return output.isTTY
@@ -111,7 +111,7 @@ export function wrapOutput(output: Output, write: Output['write']): Output {
 }
 
 /** Returns the output as a stream for ora: its methods that move the cursor or clear the line write escape sequences (ECMA-48: CHA, CUU, EL). */
-function asOraStream(output: Output): NodeJS.WritableStream {
+function asOraStream(output: OutputStream): NodeJS.WritableStream {
   const write = (text: string) => {
     // Ignore a failed write: progress that can't be shown must not end the command.
     output.write(text).catch(() => {})
