@@ -2,7 +2,7 @@ import type { ArgumentDefinition, CommandDefinition } from '../commands/definiti
 import { createGlobalOptions, ROOT_HELP } from '../commands/options.ts'
 import type { Context } from '../context.ts'
 import { Exit, type ExitCode } from '../errors.ts'
-import { type Completion, type OptionDefinition, toLongFlag } from '../settings/option.ts'
+import { type CompletionSource, type OptionDefinition, toLongFlag } from '../settings/option.ts'
 import { DEFAULT_PROFILE } from '../settings/profiles.ts'
 import { type GivenOptions, resolveSettings } from '../settings/settings.ts'
 import { SETTING_KEYS, SETTINGS, type SettingDefinition, settingName } from '../settings/table.ts'
@@ -99,7 +99,7 @@ function findArgument(definition: CommandDefinition, position: number): Argument
 }
 
 async function listValues(
-  completion: Completion | undefined,
+  completion: CompletionSource | undefined,
   before: readonly string[],
   partial: string,
   context: Context,

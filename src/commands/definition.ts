@@ -1,5 +1,5 @@
 import type { ErrorCode, ErrorGroup } from '../errors.ts'
-import type { Completion, OptionDefinition, OptionValues } from '../settings/option.ts'
+import type { CompletionSource, OptionDefinition, OptionValues } from '../settings/option.ts'
 import { MAX_WAIT_TIMEOUT_SECONDS, parseSeconds } from '../settings/parse-value.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
@@ -10,7 +10,7 @@ export interface ArgumentDefinition {
   readonly description: string
   /** Whether the command prompts for the argument on a terminal if it is missing. */
   readonly asked?: true
-  readonly completion?: Completion
+  readonly completion?: CompletionSource
 }
 
 /** Formats, fields and schemas of a command's output on stdout. */

@@ -1,5 +1,11 @@
 /** Source of the completion candidates for a value: a list of texts, the shell's file names, or names that mailclaim knows. */
-export type Completion = 'profiles' | 'domains' | 'settings' | 'setting_values' | 'files' | readonly string[]
+export type CompletionSource =
+  | 'profiles'
+  | 'domains'
+  | 'settings'
+  | 'setting_values'
+  | 'files'
+  | readonly string[]
 
 /** Definition of an option, from which help, completion, documentation and the type of the option's value are derived. */
 export interface OptionDefinition {
@@ -21,7 +27,7 @@ export interface OptionDefinition {
   readonly default?: string
   /** Parses the option's text into its value. @param name the flag, for the error message @throws CliError exit 2 or 3 */
   readonly parse?: (text: string, name: string) => unknown
-  readonly completion?: Completion
+  readonly completion?: CompletionSource
   /** Name of the environment variable with the same effect as the option. */
   readonly variable?: string
   /** Name of the setting with the same effect as the option, as in `config set`. */

@@ -1,4 +1,4 @@
-import type { Palette } from './color.ts'
+import type { Paint, Palette } from './color.ts'
 import { clip, sanitizeLine, stringifyJson } from './sanitize.ts'
 
 /** Maximum length, in UTF-16 units, of a value in a table or a detail view: the layout of a huge value would take seconds. */
@@ -26,11 +26,7 @@ export interface Column {
   /** Formats a value, other than null and undefined, for people; returns undefined to show the plain value. */
   readonly text?: (value: unknown, context: RenderContext, item: object) => string | undefined
   /** Returns the function that colors the cell; undefined for no color. */
-  readonly paint?: (
-    value: unknown,
-    context: RenderContext,
-    item: object,
-  ) => ((text: string) => string) | undefined
+  readonly paint?: (value: unknown, context: RenderContext, item: object) => Paint | undefined
   /** Whether the column may be left out: from a table that is too wide for the terminal, and from a detail view without a value. */
   readonly optional?: true
   /**
@@ -116,7 +112,7 @@ export function getCellText(column: Column, item: object, context: RenderContext
 }
 
 /** Returns the function that colors a cell; without a color, that function returns its text unchanged. */
-export function getCellPaint(column: Column, item: object, context: RenderContext) {
+export function getCellPaint(column: Column, item: object, context: RenderContext): Paint {
   return column.paint?.(getColumnValue(column, item, context.now), context, item) ?? ((text: string) => text)
 }
 
