@@ -8,7 +8,7 @@ const TELL_PEAK =
 /**
  * Runs a command to its end and counts the lines it writes to a pipe.
  *
- * @returns wall-clock milliseconds, the exit code, the output, and the peak memory in MiB if requested
+ * @returns wall-clock milliseconds, exit code, stderr and number of lines; with `keep`, stdout; with `peak`, peak memory in MiB
  */
 export function run({ node, words, env, peak = false, keep = false }) {
   return new Promise((resolve, reject) => {
@@ -75,7 +75,7 @@ export function quantile(values, part) {
 
 export const median = (values) => quantile(values, 0.5)
 
-/** Returns a row of the table. The verdict is `ok` if the median is within the budget, `in the noise` if only the lower quartile is. */
+/** Returns a row of the table. The verdict is `ok` if the median is within the budget, `in the noise` if only the lower quartile is, else `OVER`. */
 export function row(what, node, values, budget, detail, unit = 'x') {
   const [low, middle, high] = [0.25, 0.5, 0.75].map((part) => quantile(values, part))
   const verdict =

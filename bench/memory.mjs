@@ -9,7 +9,7 @@ const HOST = 'ns1.dns.test'
 const AUTHORITATIVE = 0x400
 const [RECURSION_DESIRED, RECURSION_AVAILABLE] = [0x100, 0x80]
 
-/** Starts both; a claim completes when verification is requested. @returns the client's environment, and a function that stops both */
+/** Starts a service whose claims complete when verification is requested, and a DNS server. @returns `env` for the client, and `close` */
 export async function startMemoryService() {
   const claims = new Map()
   const create = (name) => {
@@ -50,7 +50,7 @@ export async function startMemoryService() {
   }
 }
 
-/** Encodes the response of a resolver, or of the zone's server: a zone is the last two labels of a name, and every name has the value. */
+/** Encodes the response to a DNS query: a zone is the last two labels of a name, and each name in it has a TXT record with `VALUE`. */
 function answer(query) {
   const { id, flags, questions } = decode(query)
   const [{ name, type }] = questions

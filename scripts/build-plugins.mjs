@@ -132,7 +132,7 @@ const ADDON_SEARCHES = {
 
 /**
  * Loads the native addon of a package from dist/native, which has one file per platform. On a platform without a file, loading the
- * addon throws. A start doesn't load an addon: only a renewal, a claim and the keychain's helper do.
+ * addon throws. A start doesn't load an addon: only locks and the keychain's helper do.
  */
 export function nativeAddon(name) {
   return {

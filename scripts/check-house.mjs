@@ -1,4 +1,4 @@
-// Checks the layout of the project. Each floor of src/, in the order of the table in docs/architecture.md, imports only from itself and
+// Checks the layout of the project. Each floor of src/, in the order of the table in docs/architecture.md, imports from itself and
 // from floors below it (biome forbids import cycles). The project's root has only the entries of ROOT. The tests that CONTRIBUTING.md
 // names exist. Each package in the lock file has a checksum, and no other source than the registry.
 import { execFileSync } from 'node:child_process'

@@ -38,7 +38,7 @@ type Stranded =
 
 interface Verified {
   readonly stranded?: Stranded
-  /** What the program did wrong, one text each; empty for a good run. */
+  /** Mistakes of the program in a run, one text each; empty for a good run. */
   readonly wrong: readonly string[]
 }
 

@@ -7,7 +7,7 @@ export interface Outcome {
   /** Place of the fault, such as a system call; printed with the fault itself (`how`) if a promise was broken. */
   readonly where: string
   readonly how: string
-  /** What went wrong in this run (malfunctions, untrue messages, lost sessions …), one text each; empty for a good run. */
+  /** Mistakes in this run (malfunctions, untrue messages, lost sessions …), one text each; empty for a good run. */
   readonly wrong: readonly string[]
 }
 
