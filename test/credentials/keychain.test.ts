@@ -55,7 +55,7 @@ describe('the helper process of the keychain', () => {
     expect(await isGone(Number(readFileSync(join(directory, 'pid'), 'utf8')))).toBe(true)
   })
 
-  it('the keychain helper runs in its own process group, so that Ctrl-C does not reach it', async () => {
+  it('the keychain helper runs in a process group of its own', async () => {
     const { keychain } = scriptedKeychain(`
       import { execFileSync } from 'node:child_process'
       const group = execFileSync('ps', ['-o', 'pgid=', '-p', String(process.pid)], { encoding: 'utf8' })
@@ -97,7 +97,7 @@ describe('the helper process of the keychain', () => {
 })
 
 describe('the built helper process', () => {
-  it('the built keychain helper reports whether the keychain library is missing or does not load', async () => {
+  it('the built keychain helper distinguishes a missing keychain library from one that does not load', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'mailclaim-helper-'))
     onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
     const script = join(directory, 'keychain-helper.js')
@@ -214,7 +214,7 @@ describe.runIf(needs('gnome-keyring'))('a real keychain', () => {
     expect(await keychain.call(request('delete', 'a'))).toEqual({ ok: true, value: false })
   })
 
-  it('a locked gnome-keyring answers "no item" to reading and deleting, and refuses to store a secret', async () => {
+  it('a locked gnome-keyring replies to reading or deleting a stored secret as if the secret were missing', async () => {
     const open = await startKeyring({ state: 'unlocked' })
     await open.keychain.call(request('set', 'a', 'secret'))
     await open.stop()
@@ -224,7 +224,7 @@ describe.runIf(needs('gnome-keyring'))('a real keychain', () => {
     expect(await keychain.call(request('set', 'a', 'other'))).toMatchObject({ ok: false, reason: 'locked' })
   })
 
-  it('a D-Bus session bus without a Secret Service is reported as a missing keychain', async () => {
+  it('with a D-Bus session bus without a Secret Service, a keychain call fails with the reason `no_keychain`', async () => {
     const { keychain } = await startKeyring({ state: 'absent' })
     expect(await keychain.call(request('get'))).toMatchObject({ ok: false, reason: 'no_keychain' })
     expect(await keychain.call(request('set', 'a', 'b'))).toMatchObject({ ok: false, reason: 'no_keychain' })
@@ -235,7 +235,7 @@ describe.runIf(needs('gnome-keyring'))('a real keychain', () => {
     ['an empty D-Bus address', { DBUS_SESSION_BUS_ADDRESS: '' }],
     ['an invalid D-Bus address', { DBUS_SESSION_BUS_ADDRESS: 'nonsense' }],
     ['the address of an ended D-Bus', { DBUS_SESSION_BUS_ADDRESS: 'unix:path=/nonexistent/bus' }],
-  ])('with %s, a keychain call fails as `no_keychain`', async (_name, env) => {
+  ])('with %s, a keychain call fails with the reason `no_keychain`', async (_name, env) => {
     expect(await keychainIn(env).call(request('get'))).toMatchObject({ ok: false, reason: 'no_keychain' })
   })
 })

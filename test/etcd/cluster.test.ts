@@ -7,7 +7,7 @@ import { startCluster } from './cluster.ts'
 const serve = shareSandbox()
 
 test.runIf(needs('etcd'))(
-  'machines that use a cluster set up by docs/fleet.md renew after one member is killed, and exit 7 after a second one is',
+  'with the etcd cluster of docs/fleet.md, a renewal works after one member is killed, and fails with exit 7 after two are',
   async () => {
     const world = serve()
     const cluster = await startCluster(world.service)

@@ -41,7 +41,7 @@ function fates(...all: readonly Fate[]) {
 }
 
 describe('a session that machines share', () => {
-  test('after one machine has renewed the shared session, another reads the access token from etcd once, and then uses its cached copy', async () => {
+  test('a machine reads an access token that another machine has renewed from etcd once, and then from its cache', async () => {
     const { a, b, etcd, service, renew } = await pair()
     const token = await renew(a)
     expect(await renew(b, { always: false })).toEqual(token)
@@ -51,7 +51,7 @@ describe('a session that machines share', () => {
     expect(etcd.asked).toBe(asked)
   })
 
-  test('during an outage of etcd, a machine uses its valid access token, and a machine without one fails with exit 7 and sends no refresh token', async () => {
+  test('during an outage of etcd, a machine with a valid access token can use it, and a machine without one fails with exit 7', async () => {
     const { a, b, etcd, service, renew } = await pair()
     await renew(a)
     etcd.fate = () => 'lost'
@@ -87,7 +87,7 @@ describe('a session that machines share', () => {
     expect(service.isCurrent(found?.session.refreshToken)).toBe(true)
   })
 
-  test('after etcd has invalidated its authentication token, a client authenticates again and repeats the request', async () => {
+  test('if etcd has invalidated the authentication token of a client, the client authenticates again and repeats the request', async () => {
     const { a, etcd, renew } = await pair()
     const store = openEtcdStore(a)
     await store.read()
@@ -96,7 +96,7 @@ describe('a session that machines share', () => {
     await renew(a)
   })
 
-  test('a renewal whose authentication at etcd gets no answer sends no refresh token and leaves no marker', async () => {
+  test('a renewal whose authentication at etcd gets no answer sends no refresh token', async () => {
     const { a, etcd, service, renew } = await pair()
     let isForgotten = false
     etcd.fate = (path) => {
@@ -117,7 +117,7 @@ describe('a session that machines share', () => {
     ['is lost', ['lost', 'lost', 'pass']],
     ['is applied without an answer', ['unanswered', 'pass']],
     ['is lost, and its repetition is applied without an answer', ['lost', 'unanswered', 'lost', 'pass']],
-  ])('a renewal succeeds even if the first write of marker or outcome %s', async (_what, all) => {
+  ])('a renewal succeeds even if the first write of its marker or outcome to etcd %s', async (_what, all) => {
     for (const before of [[], ['pass'] as const]) {
       const { a, etcd, service, renew } = await pair()
       etcd.fate = fates(...before, ...all)
@@ -128,7 +128,7 @@ describe('a session that machines share', () => {
     }
   })
 
-  test('a renewal sends no refresh token if etcd does not confirm its marker, and the same machine can renew even if the marker arrives late', async () => {
+  test('a renewal sends no refresh token if etcd does not confirm the marker that the renewal has begun', async () => {
     const { a, b, etcd, service, renew } = await pair()
     etcd.fate = fates('late')
     const failure = await failureOf(renew(a))
@@ -141,7 +141,7 @@ describe('a session that machines share', () => {
     expect([service.refreshes, service.reuse, outcomeFilesOf(a)]).toEqual([1, 0, []])
   })
 
-  test('etcd refuses a renewal marker that arrives after the next command of the same machine has rewritten the value', async () => {
+  test('etcd rejects the late marker of a renewal if a later command of the same machine has rewritten the value', async () => {
     const { a, b, etcd, service, renew } = await pair()
     await renew(a)
     etcd.fate = fates('late')
@@ -202,7 +202,7 @@ describe('a session that machines share', () => {
     ['refused', 'invalid_request'],
     ['unreachable', 'unreachable'],
     ['busy', undefined],
-  ])('a refresh that leaves its token unused (%s) lets another machine renew', async (fate, code) => {
+  ])('an unused refresh token (service: %s) can be sent by another machine', async (fate, code) => {
     const { a, b, service, renew } = await pair()
     let times = 0
     service.fate = () => (code !== undefined || ++times === 1 ? fate : 'tokens')
@@ -213,7 +213,7 @@ describe('a session that machines share', () => {
     expect([service.refreshes, service.reuse, outcomeFilesOf(a)]).toEqual([code === undefined ? 2 : 1, 0, []])
   })
 
-  test('`--retry-interrupted` sends the token again, and if the service refuses it, the outcome stays unknown', async () => {
+  test('if the service rejects a retry with `--retry-interrupted`, the outcome of the interrupted renewal stays unknown', async () => {
     const { a, b, service, renew } = await pair()
     service.fate = () => 'consumed'
     await failureOf(renew(a))
@@ -228,7 +228,7 @@ describe('a session that machines share', () => {
     expect(await failureOf(renew(a))).toMatchObject({ code: 'session_over' })
   })
 
-  test('tokens that etcd does not confirm stay on the machine until one of its later commands delivers them', async () => {
+  test('new tokens that etcd does not confirm stay on the machine until one of its later commands delivers them', async () => {
     const { a, b, clock, etcd, service, renew } = await pair()
     etcd.fate = fates('pass', 'lost')
     expect((await renew(a)).value).toBe('access-2')
@@ -295,7 +295,7 @@ describe('a session that machines share', () => {
     expect([service.refreshes, service.reuse]).toEqual([1, 0])
   })
 
-  test('for a profile other than the default, the warning about tokens that etcd did not confirm and the hint on another machine name the profile', async () => {
+  test('for a profile other than the default, the warning that etcd did not confirm the new tokens names the profile', async () => {
     const { machine, signIn, renew, etcd } = createFleet()
     const [a, b] = [
       await machine('build-a', undefined, 'fleet'),
@@ -337,7 +337,7 @@ describe('a session that machines share', () => {
     expect([service.refreshes, service.reuse]).toEqual([1, 0])
   })
 
-  test('a logout signs every machine out, and a login on one machine signs every machine in', async () => {
+  test('a logout on one machine signs the other machine out, and a login on one signs the other in', async () => {
     const { a, b, signIn, renew, service } = await pair()
     await renew(a)
     expect((await endEtcdSession(b, 'default')).wasSignedIn).toBe(true)
@@ -361,7 +361,7 @@ describe('a session that machines share', () => {
     }
   })
 
-  test('if etcd was restored from a backup, the renewal of a machine that has seen a later generation sends no token, and fails with exit 4', async () => {
+  test('if etcd was restored from a backup, the renewal of a machine that has seen a later generation sends no refresh token, and fails with exit 4', async () => {
     const { a, etcd, service, renew } = await pair()
     const early = etcd.value()
     await renew(a)
@@ -370,7 +370,7 @@ describe('a session that machines share', () => {
     expect([service.refreshes, service.reuse]).toEqual([1, 0])
   })
 
-  test('a renewal with a wrong encryption key, or of a changed value in etcd, fails with exit 4, and a login replaces the value', async () => {
+  test('a renewal fails with exit 4 if the encryption key is wrong or the value in etcd was changed', async () => {
     const { a, machine, etcd, signIn, renew, service } = await pair()
     const stranger = await machine('build-c', Buffer.alloc(32, 9).toString('base64'))
     expect(await failureOf(renew(stranger))).toMatchObject({ code: 'store_unavailable', exit: 4 })
@@ -382,7 +382,7 @@ describe('a session that machines share', () => {
     await renew(stranger)
   })
 
-  test('an etcd password file that others can read is refused', async () => {
+  test('an etcd password file that others can read is rejected', async () => {
     const { a } = await pair()
     const { storePassword: _in, ...environment } = a.environment
     const storePasswordFile = join(a.directories.state, 'password')
@@ -406,7 +406,7 @@ function fastClock(): Clock {
   } as Partial<Clock> as Clock
 }
 
-test('20 machines that need a new access token at the same time send one refresh', async () => {
+test('20 machines that need a new access token at the same time send one refresh request', async () => {
   const fleet = createFleet(fastClock())
   const machines = await Promise.all(Array.from({ length: 20 }, (_, at) => fleet.machine(`build-${at}`)))
   await fleet.signIn(machines[0] as Io)
@@ -420,7 +420,7 @@ test('20 machines that need a new access token at the same time send one refresh
   }
 })
 
-test('random faults of etcd, service and processes cause no token reuse, and without a kill, a lost response or a logout, some machine can still renew', async () => {
+test('random faults of etcd, service and processes cause no reuse of a refresh token', async () => {
   const etcdFate = fc.constantFrom<Fate>(...Array(4).fill('pass'), 'lost', 'unanswered', 'late', 'killed')
   const serviceFates = ['tokens', 'tokens', 'refused', 'busy', 'consumed', 'killed'] as const
   const step = fc.record({

@@ -71,7 +71,7 @@ function createVisited() {
 }
 
 describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
-  it('after one fault at any step of any command, no command reuses a token without `--retry-interrupted`, and no message is untrue', async () => {
+  it('after one fault at any step of any command, no command sends a used refresh token without `--retry-interrupted`', async () => {
     const visited = createVisited()
     const start = newStory(store)
     for (const command of COMMANDS) {
@@ -85,7 +85,7 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
     expect(visited.size).toBeGreaterThan(50)
   })
 
-  it('after a renewal whose response was lost, and a fault at any step of any command, no command reuses a token without `--retry-interrupted`', async () => {
+  it('after a renewal whose response was lost, a fault at any step of a command makes none send a used refresh token', async () => {
     const visited = createVisited()
     const lost = await runMove(newStory(store), {
       command: 'renew',
@@ -99,7 +99,7 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
     }
   })
 
-  it('after a power loss at any step of any command, no stored token is lost, and no renewal reuses a refresh token', async () => {
+  it('after a power loss at any step of any command, the next renewal sends no used refresh token', async () => {
     const visited = createVisited()
     const start = newStory(store)
     for (const command of COMMANDS) {
@@ -111,7 +111,7 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
     }
   })
 
-  it('a renewal killed at any step, then a power loss at any step of the next renewal, lose no stored token', async () => {
+  it('no stored token is lost if a renewal is killed at any step, and the power fails at any step of the next renewal', async () => {
     const visited = createVisited()
     const start = newStory(store)
     for (const first of await faultsOf(start, 'renew')) {
@@ -125,7 +125,7 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
     }
   })
 
-  it('in a random sequence of commands, each with at most one random fault, none sends a refresh token twice without `--retry-interrupted`, and no message is untrue', async () => {
+  it('in random sequences of commands with random faults, no refresh token is sent twice without `--retry-interrupted`', async () => {
     const entry = fc.record({
       command: fc.constantFrom(...COMMANDS),
       step: fc.nat(20),
@@ -150,7 +150,7 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
 })
 
 describe('a keychain', () => {
-  it('a renewal with a keychain restored from a backup fails with `refresh_token_lost`, and does not send the used refresh token', async () => {
+  it('a renewal does not send the used refresh token of a keychain that was restored from a backup', async () => {
     const machine = new Machine(base, 'keychain')
     const older = machine.item
     expect((await machine.run('renew')).end).toBe('ok')
@@ -159,7 +159,7 @@ describe('a keychain', () => {
     expect(machine.broken).toEqual([])
   })
 
-  it('a renewal does not send the token in a keychain item of another sign-in that has a higher generation', async () => {
+  it('a renewal does not send the refresh token of another sign-in in the keychain, even if its generation is higher', async () => {
     const machine = new Machine(base, 'keychain')
     machine.item = '111111111111.9@0:0.0'
     const { end } = await machine.run('renew')
@@ -167,14 +167,14 @@ describe('a keychain', () => {
     expect(machine.grants).toEqual([{ good: 1, isRevoked: false }])
   })
 
-  it('a renewal that cannot read the keychain, but whose refresh token is in session.json, stores the new token there, and does not write to the keychain', async () => {
+  it('a renewal of a refresh token in session.json does not write to the keychain if reading the keychain fails', async () => {
     const machine = new Machine(base, 'keychain')
     await machine.run('renew', { step: 'set', fate: 'fails' })
     const { end, steps } = await machine.run('renew', { step: 'get', fate: 'fails' })
     expect([end, steps.includes('set'), machine.session?.refreshToken]).toEqual(['ok', false, '0.3'])
   })
 
-  it('if the keychain refuses a new token, a renewal stores the token in session.json, and the next renewal uses the keychain again', async () => {
+  it('a new refresh token that the keychain rejects is stored in session.json, and the next one in the keychain again', async () => {
     const machine = new Machine(base, 'keychain')
     expect((await machine.run('renew', { step: 'set', fate: 'fails' })).end).toBe('ok')
     expect(machine.session?.refreshToken).toBe('0.2')
@@ -286,7 +286,7 @@ describe('several processes', () => {
     ['keychain', [['renew'], ['renew, keychain refuses, killed when it is stored']], true],
     ['keychain', [['renew'], ['login']], false],
   ])(
-    'in every interleaving, processes (%s store) that run %j send no token twice (lock file deleted: %s)',
+    'in every interleaving, processes (%s store) that run %j send no refresh token twice (lock file deleted: %s)',
     async (store, scripts, mayUnlock) => {
       expect(await everyOrder(store, scripts, mayUnlock)).toBeGreaterThan(1)
     },

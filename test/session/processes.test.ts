@@ -17,7 +17,7 @@ describe('processes that share a session', () => {
     },
   )
 
-  it.runIf(needs('gnome-keyring'))('eight processes with a real keychain send one refresh', async () => {
+  it.runIf(needs('gnome-keyring'))('eight processes with a keychain send one refresh request', async () => {
     const keyring = await startKeyring({ state: 'unlocked' })
     const counts = await manyAtOnce({ processes: 8, rounds: 1, keyring })
     expect(counts).toMatchObject({ refreshes: 1, reuse: 0, revoked: 0, exits: { 0: 8 } })

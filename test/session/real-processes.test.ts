@@ -91,7 +91,7 @@ describe.runIf(needs('posix'))('a signal', () => {
 })
 
 describe.runIf(needs('posix'))('a disk', () => {
-  it.runIf(needs('bash'))('a refresh that cannot write sends no token and keeps the session', async () => {
+  it.runIf(needs('bash'))('a refresh that cannot write to the disk sends no refresh token', async () => {
     const world = await createProcessSession({ store: 'file' })
     world.session.expire()
     // `ulimit -f 0` acts as a full disk: writing the first byte of a file fails.

@@ -129,7 +129,7 @@ describe('a refresh', () => {
     ['two refused connections, then tokens', 'ok', 'ok', 1, [refuseConnection, refuseConnection]],
     ['three refused connections', 'unreachable 7', 'ok', 1, Array(3).fill(refuseConnection)],
   ])(
-    'a refresh that gets %s ends with %s, and the next one with %s',
+    'a refresh that gets %s has the result "%s", and the next refresh "%s"',
     async (_what, end, next, sent, answers) => {
       const world = await signedIn(answers)
       expect(await endOf(() => getCredential(world.io))).toBe(end)
@@ -140,7 +140,7 @@ describe('a refresh', () => {
     },
   )
 
-  it('a refresh answered with 429 twice is retried, the second time after twice the delay', async () => {
+  it('a refresh that gets 429 twice waits twice as long before the second retry as before the first', async () => {
     const busy = () => textResponse(429, '', { 'retry-after': '0' })
     const world = await signedIn([busy, busy])
     expect(await endOf(() => getCredential(world.io))).toBe('ok')
@@ -149,7 +149,7 @@ describe('a refresh', () => {
     expect(first).toBeGreaterThan(0)
   })
 
-  it('a refresh whose connection is reset is reported as interrupted, with the cause and one hint', async () => {
+  it('a refresh whose connection is reset fails with a message that the refresh token may have been sent', async () => {
     const world = await signedIn([() => 'reset'])
     await expect(getCredential(world.io)).rejects.toMatchObject({
       message: 'the refresh token of profile default may have been sent: the connection was reset',
@@ -170,7 +170,7 @@ describe('a disk that fails after the token was sent', () => {
     ['sync', false, 'access-2', 'ok', UNWRITTEN, 'ok'],
     ['rename', true, 'access-2', 'ok', UNWRITTEN, 'ok'],
   ])(
-    'if the disk fails to %s after the token was sent (forced: %s, access token: %s), the renewal ends with %s',
+    'if the disk fails to %s after the refresh token was sent (forced: %s, new access token: %s), the renewal ends with %s',
     async (call, always, access_token, end, warning, next) => {
       let isBroken = false
       const world = await signedIn([
@@ -194,9 +194,9 @@ describe('a disk that fails after the token was sent', () => {
   )
 })
 
-describe('a note file shorter than its reserved space', () => {
+describe('a note file shorter than its allocated size', () => {
   it.each([0, 4096])(
-    'a note file of %i bytes, shorter than its reserved space, is reported as a renewal cut off before sending, with the hint to retry',
+    'a note file (`next.…`) of %i bytes, less than its allocated size, is reported as a renewal cut off before it sent the token',
     async (bytes) => {
       const world = await signedIn([() => oauthError(401, 'invalid_client')])
       writeFileSync(join(world.files.directory, `next.${sessionIn(world.files).id}.1`), ' '.repeat(bytes))
@@ -261,7 +261,7 @@ describe('the access token', () => {
     expect(await findCredentialWithoutRenewal(world.io)).toEqual({ kind: 'outdated', value: 'access-2' })
   })
 
-  it('a client that does not renew says that the access token has expired, not that nobody is signed in', async () => {
+  it('a client that does not renew tokens fails with a message that the access token has expired', async () => {
     const world = await signedIn([])
     expireAccessToken(world.files)
     await expect(openClient(world.io, { renews: false }).get('/grants')).rejects.toMatchObject({
@@ -307,7 +307,7 @@ describe('the access token', () => {
     expect(tokens).toEqual(['refresh-1', 'refresh-2'])
   })
 
-  it('an access token of 17,000 bytes, too long for the space reserved in the session file, is returned but not stored', async () => {
+  it('an access token that is too long for the session file (17,000 bytes) is returned, but not stored', async () => {
     const world = await signedIn([() => jsonResponse(200, { ...TOKENS, access_token: 'x'.repeat(17_000) })])
     expect((await getCredential(world.io)).value).toHaveLength(17_000)
     expect(sessionIn(world.files)).toMatchObject({ generation: 2, refreshToken: 'refresh-2' })
@@ -316,7 +316,7 @@ describe('the access token', () => {
 })
 
 describe('a session', () => {
-  it('a renewal whose session another process renews before the token is sent takes the new access token, and sends no refresh token', async () => {
+  it('a renewal sends no refresh token if another process renews the session before the token is sent', async () => {
     const world = await signedIn([])
     const { http } = world.context
     const send = (request: HttpRequest) => {
@@ -387,7 +387,7 @@ describe('waiting', () => {
     return letGo
   }
 
-  it('a renewal that waits for the lock says so once, and takes the access token that another process stores', async () => {
+  it('a renewal that waits for the lock returns the access token that another process stores meanwhile', async () => {
     const world = await signedIn([])
     const letGo = await hold(world)
     const { clock } = world.context
@@ -404,7 +404,7 @@ describe('waiting', () => {
     letGo()
   })
 
-  it('a renewal that waits for the lock refuses a session of another service that is stored meanwhile', async () => {
+  it('a renewal that waits for the lock fails if a session of another service is stored meanwhile', async () => {
     const world = await signedIn([])
     const letGo = await hold(world)
     const { clock } = world.context
@@ -478,7 +478,7 @@ describe('Ctrl-C', () => {
     expect(readdirSync(world.files.directory).sort()).toEqual(['lock', 'session.json'])
   })
 
-  it('Ctrl-C after the refresh token is sent takes effect only when the new token is stored', async () => {
+  it('the new refresh token is stored even if Ctrl-C is pressed after the old one was sent', async () => {
     let press = () => {}
     const world = await signedIn([
       () => {

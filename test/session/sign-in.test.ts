@@ -40,7 +40,7 @@ const codeOf = (work: Promise<unknown>) =>
 
 describe('a login', () => {
   it.each(['file', 'keychain'] as const)(
-    'a second login replaces the session (%s store), and leaves only session.json and lock, both of mode 0600',
+    'a second login (%s store) leaves only session.json and lock in the profile directory, both of mode 0600',
     async (store) => {
       const { io, keychain, files } = await machine()
       await signInWith(io, tokens('1'), store)
@@ -96,7 +96,7 @@ describe('a login', () => {
     },
   )
 
-  it('`reserve` of a prepared login reserves its disk space again if a logout has removed the reserved file', async () => {
+  it('`reserve` of a prepared login creates its note file (`next.…`) again if a logout has removed the file', async () => {
     const { io, files } = await machine()
     const prepared = await prepareLocalSignIn(io, 'file', 'session')
     await signOutLocally(io, 'default')
@@ -113,7 +113,7 @@ describe('a login', () => {
 
 describe('a stored API key', () => {
   it.each(['file', 'keychain'] as const)(
-    'an API key (%s store) can be stored and used although the profile cannot be locked; its renewal is refused',
+    'an API key (%s store) can be stored and used although the profile cannot be locked',
     async (store) => {
       const { io, keychain, files } = await machine()
       await files.prepare()
@@ -173,7 +173,7 @@ describe('a logout', () => {
 })
 
 describe('two state directories', () => {
-  it('two state directories that share a keychain have separate items, and a logout in one keeps the item of the other', async () => {
+  it('a logout keeps the keychain item of another state directory that shares the keychain', async () => {
     const first = await machine()
     const second = await machine()
     const io: Io = { ...second.io, keychain: first.keychain }
@@ -204,7 +204,7 @@ describe('an unusable session file', () => {
       /a copy/,
     ],
   ])(
-    'a session file that %s is reported, not used, and replaced by a login',
+    'a session file that %s is rejected, and replaced by the next login',
     async (_what, change, code, says) => {
       const { io, files } = await machine()
       await signInWith(io, tokens('1'), 'file')
@@ -220,7 +220,7 @@ describe('an unusable session file', () => {
     },
   )
 
-  it('a session file copied to another profile is refused in that profile, whose logout keeps the original', async () => {
+  it('a session file that was copied to another profile is rejected there', async () => {
     const { context, io, files } = await machine()
     await signInWith(io, tokens('1'), 'file')
     cpSync(files.directory, join(dirname(files.directory), 'work'), { recursive: true })
@@ -234,7 +234,7 @@ describe('an unusable session file', () => {
     ['base URL', { baseUrl: 'nonsense' }, 'base_url_unusable 3'],
     ['client id', { clientId: 'client-ü' }, 'usage 2'],
     ['profile', { profile: 'wrok' }, 'usage 2'],
-  ])('`readCredentialStatus` throws if the settings have an unusable %s', async (_what, options, code) => {
+  ])('`readCredentialStatus` throws if the settings name an unusable %s', async (_what, options, code) => {
     const { context, io } = await machine()
     await signInWith(io, tokens('1'), 'file')
     const other = createIo(context, await fakeSettings(context, options))
