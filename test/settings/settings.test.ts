@@ -110,7 +110,7 @@ describe('interactive prompts', () => {
     (await resolveSettings(options, [], createFakeContext({ terminal: { columns: 80 }, environment })))
       .interactive
 
-  test('prompts are allowed on a terminal, also with --format tsv, and not without a terminal', async () => {
+  test('prompts are allowed on a terminal, even with --format tsv, and forbidden without one', async () => {
     expect(await mayAsk({})).toBe(true)
     expect(await mayAsk({ format: 'tsv' })).toBe(true)
     expect((await resolveSettings({}, [], createFakeContext())).interactive).toBe(false)
