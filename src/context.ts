@@ -19,8 +19,8 @@ export interface Context {
   /** Opens an http(s) address in the user's browser. Rejects as `openBrowser` of child-processes.ts. */
   readonly openBrowser: (url: string) => Promise<void>
   /**
-   * Runs a command in the system's shell until the command ends, without the `MAILCLAIM_…` variables of its environment,
-   * which may hold an API key. Rejects with the signal's reason if the signal aborts.
+   * Runs a command in the system's shell until the command ends. The `MAILCLAIM_…` variables that mailclaim was started with are
+   * not passed on, because they may hold an API key. Rejects with the signal's reason if the signal aborts.
    */
   readonly runInShell: (request: ShellCommand) => Promise<ShellResult>
   readonly prompts: Prompts
@@ -38,8 +38,8 @@ export interface Installation {
 }
 
 /**
- * Paths of the directories for settings (`config`) and for sessions and claims (`state`). May be relative if variables are;
- * `requireAbsoluteDirectories` refuses these.
+ * Paths of the directories for settings (`config`) and for sessions and claims (`state`). A path from a variable may be relative,
+ * which `requireAbsoluteDirectories` refuses.
  */
 export interface Directories {
   readonly config: string
@@ -256,7 +256,7 @@ export interface ShellCommand {
   readonly signal?: AbortSignal
 }
 
-/** How a shell command ended. */
+/** End of a shell command: its exit code or signal, the time limit, or a failure to start. */
 export type ShellResult =
   | { readonly kind: 'exited'; readonly code: number }
   | { readonly kind: 'killed'; readonly signal: string }
@@ -287,7 +287,7 @@ export interface KeychainRequest {
   /** Secret to store, for `set`. */
   readonly secret?: string
   readonly timeoutMs: number
-  /** Ends the keychain call when it aborts; the result then has the reason `timeout`. */
+  /** Signal whose abort ends the keychain call; the result then has the reason `timeout`. */
   readonly signal?: AbortSignal
 }
 

@@ -102,7 +102,7 @@ export const WORST_EXIT_FIRST: readonly ExitCode[] = [1, 4, 3, 7, 6, 5, 9, 8, 2]
 export interface CliErrorOptions {
   /** Code shown to the user instead of `code`: the service's own name for the error. */
   shownCode?: string | undefined
-  /** Exit code of an error whose entry in `ERRORS` has null; ignored for other errors. */
+  /** Exit code of an error that has null as exit code in `ERRORS`; ignored for other errors. */
   exit?: ExitCode
   /** The user's next step, printed after the message. */
   hint?: string | undefined

@@ -19,7 +19,7 @@ export function createConcurrencyLimiter(limit: number): ConcurrencyLimiter {
       if (next === undefined) freeSlots += 1
       else {
         head += 1
-        // Remove started entries when they are half of the queue: `shift()` for each would be far too slow with 100,000 entries.
+        // Remove started entries together, once they are over half of the queue: a `shift()` each is too slow for 100,000.
         if (head > queue.length / 2) head -= queue.splice(0, head).length
         next()
       }

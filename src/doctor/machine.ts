@@ -53,7 +53,7 @@ export async function examineDirectories(io: Io): Promise<CheckResult> {
 }
 
 /**
- * Checks the keychain with a test secret if the session, or without a session the next sign-in, is stored there. The check of other
+ * Checks the keychain with a test secret if the session, or without one the next session, belongs there. The check of other
  * stores is left to `examineDirectories` (file) and `examineCredential` (etcd).
  */
 export async function examineCredentialStore(io: Io): Promise<CheckResult> {

@@ -79,7 +79,7 @@ function formatBar(latest: ContactImport): string {
   return `${'█'.repeat(full)}${'░'.repeat(BAR_WIDTH - full)}  `
 }
 
-/** Returns status and progress, such as "in progress, 1200 of 5000 (24%)"; just the status if a count is unknown. */
+/** Returns status and progress, such as "in progress, 1200 of 5000 (24%)"; just the status if a number is unknown. */
 function formatSummary(latest: ContactImport): string {
   const [all, done] = [countTotal(latest), countProcessed(latest)]
   if (done === undefined || all === undefined) return formatStatus(latest)

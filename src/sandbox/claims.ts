@@ -11,7 +11,7 @@ const DEFAULT_REASONS: ReadonlyMap<string, string> = new Map([
   ['blocked', 'recent_owner_activity'],
   ['failed', 'ownership_check_failed'],
 ])
-/** First labels of domains whose claim gets this status once its record is found: `blocked.example.com` becomes blocked. */
+/** First labels of domains that a claim gets as status once its record is found: `blocked.example.com` becomes blocked. */
 const OUTCOME_LABELS = ['blocked', 'failed', 'expired', 'superseded', 'canceled']
 
 function firstLabel(domain: string): string {

@@ -78,7 +78,7 @@ function createDemoGrant(index: number, startedAt: number): OAuthGrant {
 
 const CONTACT_IMPORT_STATUSES = ['queued', 'in_progress', 'completed', 'failed']
 
-/** Start and duration of the six newest imports, in seconds of virtual time; the start counts from the start of the sandbox. */
+/** Start and planned duration of the six newest imports, in virtual seconds; the start counts from the start of the sandbox. */
 const IMPORT_TIMES = [
   [10, 60],
   [0, 30],

@@ -40,7 +40,7 @@ export function findClient(id: string): OAuthClient | undefined {
   return Object.values(CLIENTS).find((known) => known.id === id)
 }
 
-/** Whether the redirect URI is `/callback` on a loopback address, with any port (RFC 8252, section 7.3). */
+/** Whether the redirect URI is `/callback` on a loopback host and any port (RFC 8252, section 7.3). */
 export function isRegisteredRedirectUri(redirectUri: string): boolean {
   const port = /^http:\/\/(?:127\.0\.0\.1|\[::1\]|localhost):([1-9][0-9]{0,4})\/callback$/.exec(
     redirectUri,
