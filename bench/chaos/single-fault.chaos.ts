@@ -167,8 +167,7 @@ async function verifyRefresh(
   if (lasts !== undefined) {
     // If the disk stays broken after the answer, the new refresh token can't be stored: the command has to report that.
     if (processed > 0 && !isLost) wrong.push(`an answer was lost: ${endingOf(first)}`)
-    // If the note file (`next.…`) can't be removed either, the next command has to end with `refresh_interrupted`, whose hint
-    // helps.
+    // If the note file (`next.…`) can't be removed either, the next command has to end with `refresh_interrupted`, with a remedy.
     const isNamed = next.error?.code === 'refresh_interrupted' && wroteNote(calls)
     if (bytes === 0 && !isNamed) wrong.push(`stranded, and nothing had left: ${endingOf(next)}`)
     return { stranded: bytes > 0 ? 'the answer had arrived' : 'nothing had left', wrong }
