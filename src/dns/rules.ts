@@ -102,7 +102,7 @@ function retryAfterSeconds(
   if (verdict !== 'fix') return null
   const ttl =
     location.kind === 'no_domain' ? location.negativeTtl : longestTtlOf(groupByOutcome(servers).withoutRecord)
-  return ttl === null ? null : Math.min(MAX_WAIT_SECONDS, ttl)
+  return ttl === null ? null : secondsToWait(ttl)
 }
 
 /** Codes of findings which say that no name server gave a usable response; resolvers might still show the record. */
