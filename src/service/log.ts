@@ -1,4 +1,5 @@
 import type { Context, HttpRequest, HttpTransport } from '../context.ts'
+import { maskUrlSecrets } from '../settings/addresses.ts'
 import { writeStderrLines } from '../terminal/notices.ts'
 import { redact } from '../terminal/redact.ts'
 
@@ -50,7 +51,7 @@ export function secretsOf({ headers, body }: HttpRequest): string[] {
 
 function headerLines(headers: Readonly<Record<string, string>>): string[] {
   const shown = Object.entries(headers).filter(([name]) => SHOWN_HEADERS.test(name))
-  // Omit query and fragment of `location`, which may contain a code or a token.
-  const clean = (name: string, value: string) => (name === 'location' ? value.replace(/[?#].*/s, '') : value)
+  // The query of a redirect may contain a code or a token, and its user info a password.
+  const clean = (name: string, value: string) => (name === 'location' ? maskUrlSecrets(value) : value)
   return shown.map(([name, value]) => `${name}: ${clean(name, value)}`)
 }

@@ -592,7 +592,7 @@ it('--verbose logs method, URL, status, time and harmless headers, but no body a
   const headers = {
     'set-cookie': 'geheim-2',
     'x-session': 'geheim-3',
-    location: '/a?code=geheim-4',
+    location: 'https://user:geheim-5@x.example/a?code=geheim-4',
     server: 'x\x1b[2J',
     'content-type': 'application/json; for=Bearer+key-1',
   }
@@ -604,6 +604,6 @@ it('--verbose logs method, URL, status, time and harmless headers, but no body a
     /^> GET http:\/\/127\.0\.0\.1:1\/contacts\/imports\/i-1\n> accept: application\/json\n/,
   )
   expect(text).toMatch(/^< 200 \(0 ms\)$/m)
-  expect(text).toMatch(/^< location: \/a$/m)
+  expect(text).toMatch(/^< location: https:\/\/…@x\.example\/a\?…$/m)
   expect(text).not.toMatch(/geheim|key-1|authorization|\x1b/)
 })
