@@ -99,7 +99,7 @@ async function promptForMissing(io: Io, withApiKey: boolean): Promise<Settings> 
   for (const key of missing) {
     // Adds `https://` to a base URL that was typed as a host name, such as `api.example.com`, as browsers do.
     const addScheme = (text: string) =>
-      key === 'base_url' && /^[\w-]+(\.[\w-]+)+(\/|$)/.test(text) ? `https://${text}` : text
+      key === 'base_url' && /^[\w-]+(\.[\w-]+)+(:\d+)?(\/|$)/.test(text) ? `https://${text}` : text
     const value = await prompts.input({
       message: QUESTIONS[key],
       validate: (text) => validationResult(() => SETTINGS[key].parse(addScheme(text), settingName(key))),
