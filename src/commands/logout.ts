@@ -46,20 +46,23 @@ const hadNoSession = ({ wasSignedIn, problem }: SignOutResult): boolean =>
   !wasSignedIn && problem === undefined
 
 /**
- * Signs a profile out: in etcd if it is the current profile and has the store `etcd`, else on this machine, because `io` has no
+ * Signs a profile out on this machine, and also in etcd if it is the current profile and has the store `etcd`: `io` has no
  * settings of other profiles with which to reach etcd.
  */
 async function forgetProfile(io: Io, profile: string): Promise<SignOutResult> {
   const { usesSharedStore } = await import('../settings/settings.ts')
-  if (profile === io.settings.profile.value && usesSharedStore(io.settings)) {
-    const { endEtcdSession } = await import('../session/shared/sign-in.ts')
-    return endEtcdSession(io, profile)
-  }
-  const { profileFiles } = await import('../session/session-file.ts')
-  const { removeLocalCopies } = await import('../session/shared/local.ts')
   const { signOutLocally } = await import('../session/sign-in.ts')
-  removeLocalCopies(profileFiles(io, profile))
-  return signOutLocally(io, profile)
+  const isInEtcd = profile === io.settings.profile.value && usesSharedStore(io.settings)
+  if (!isInEtcd) {
+    const { profileFiles } = await import('../session/session-file.ts')
+    const { removeLocalCopies } = await import('../session/shared/local.ts')
+    removeLocalCopies(profileFiles(io, profile))
+  }
+  const local = await signOutLocally(io, profile)
+  if (!isInEtcd) return local
+  const { endEtcdSession } = await import('../session/shared/sign-in.ts')
+  const { wasSignedIn, session = local.session } = await endEtcdSession(io, profile)
+  return { ...local, session, wasSignedIn: wasSignedIn || local.wasSignedIn }
 }
 
 async function reportForgotten(forgotten: readonly SignOutResult[], io: Io): Promise<void> {

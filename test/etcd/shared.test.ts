@@ -2,12 +2,14 @@ import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { command as logout } from '../../src/commands/logout.ts'
 import { type Clock, HttpTransportError } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
 import { findCredentialWithoutRenewal } from '../../src/session/credential.ts'
-import type { RenewOptions } from '../../src/session/session-file.ts'
+import { findSession, profileFiles, type RenewOptions } from '../../src/session/session-file.ts'
 import { endEtcdSession, readEtcdSessionStatus } from '../../src/session/shared/sign-in.ts'
 import { openEtcdStore } from '../../src/session/shared/store.ts'
+import { prepareLocalSignIn } from '../../src/session/sign-in.ts'
 import type { Io } from '../../src/terminal/io.ts'
 import type { FakeClock } from '../fake-context.ts'
 import { createFleet, type ServiceFate } from './fleet.ts'
@@ -346,6 +348,14 @@ describe('a session that machines share', () => {
     await signIn(b)
     await renew(a)
     expect(service.reuse).toBe(0)
+  })
+
+  test('`mailclaim logout` with the store etcd also removes the session that the machine had before it used etcd', async () => {
+    const { a, signIn } = await pair()
+    await signIn(a, prepareLocalSignIn(a, 'file', 'session'))
+    await logout.run({ arguments: [], options: {} }, a)
+    expect(findSession(profileFiles(a, 'default'))).toBeUndefined()
+    expect(await failureOf(readEtcdSessionStatus(a))).toMatchObject({ code: 'session_over' })
   })
 
   test('the next renewal discards new tokens that etcd did not confirm if another machine has logged in or out since', async () => {
