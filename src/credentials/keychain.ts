@@ -4,7 +4,10 @@ import { addProfileFlag } from '../settings/profiles.ts'
 
 const SERVICE = 'mailclaim'
 
-/** Maximum milliseconds of a keychain call if stdin or stderr isn't a terminal: enough for a slow D-Bus. */
+/**
+ * Maximum milliseconds of a keychain call if stdin or stderr isn't a terminal, so that no user can be expected to answer a
+ * prompt.
+ */
 const UNATTENDED_MS = 10_000
 /** Maximum milliseconds of a keychain call if stdin and stderr are a terminal, where a user may have to unlock the keychain. */
 const ATTENDED_MS = 60_000

@@ -6,8 +6,8 @@ import { tokenLostError } from './messages.ts'
 import { decodeSession, findSession, NOTE_BYTES, type ProfileFiles, type Session } from './session-file.ts'
 
 /**
- * Returns the name of a refresh token's note file (`next.…`). A renewal creates the file before sending the token, and writes the
- * next session into it; a login does the same with `generation` 0.
+ * Returns the name of a refresh token's note file (`next.…`), which a renewal creates before sending the token, and into which it
+ * writes the next session. A login uses `generation` 0.
  */
 export function noteFileName({ id, generation }: Pick<Session, 'id' | 'generation'>): string {
   return `next.${id}.${generation}`
@@ -79,7 +79,7 @@ export function preallocateFile(
   const reservation = {
     path,
     /**
-     * Writes the text over the spaces and flushes the file; tries again once after an error.
+     * Writes a text into the allocated space and flushes the file; tries again once after an error.
      *
      * @throws the system error of the second attempt
      */

@@ -229,7 +229,8 @@ export function getSessionLockOptions(io: Io, { disk }: ProfileFiles) {
  * Stores the next session if an earlier process wrote it into its note file (`next.…`) but didn't rename the file.
  *
  * @param tokenIn `keychain` if the session's refresh token or API key is there, so that the note file needs none
- * @returns undefined if no such note file exists; `done` if storing failed but the session's access token can be used
+ * @returns `changed` after storing the session; `done` if that failed, but the session's access token can be used; undefined if
+ *   there is no such note file
  * @throws CliError as `storeSessionFromNote`
  */
 async function recoverNext(

@@ -26,12 +26,12 @@ export interface Session {
   /** Base URL of the service to which the session belongs; null for an API key stored without a base URL. */
   readonly service: string | null
   readonly client: string | null
-  /** Scope of the grant; null if neither the request nor the response named one. */
+  /** Scope of the grant; null for an API key, or if neither the request nor the response named a scope. */
   readonly scope: string | null
   readonly resource: string | null
   /** Wall-clock time of the sign-in in milliseconds. */
   readonly signedInAt: number
-  /** Wall-clock time in milliseconds of the login or renewal that got the current refresh token. */
+  /** Wall-clock time in milliseconds of the login or renewal that got the current refresh token or API key. */
   readonly issuedAt: number
   /**
    * Refresh token or API key. Absent if the keychain holds it, from an ended session, and from the cached copy of a session
@@ -74,7 +74,7 @@ export function profileFiles(context: Pick<Context, 'directories'>, profile: str
     profile,
     directory,
     session: join(directory, 'session.json'),
-    /** Lock file, with whose kernel lock processes that change the session wait for each other. */
+    /** Lock file: processes that change the session wait for each other by its kernel lock. */
     lock: join(directory, 'lock'),
     disk: realDisk,
     /**

@@ -64,7 +64,7 @@ export async function withLock<T>(
   }
 }
 
-/** Whether another process holds the lock; undefined if that can't be told, for example on a system without file locks. */
+/** Whether the lock is held; undefined if that can't be told, for example on a system without file locks. */
 export async function isLocked(path: string, disk: Disk = realDisk): Promise<boolean | undefined> {
   try {
     const fd = await disk.lock(path)

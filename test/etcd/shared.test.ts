@@ -43,7 +43,7 @@ function fates(...all: readonly Fate[]) {
 }
 
 describe('a session that machines share', () => {
-  test('a machine reads an access token that another machine has renewed from etcd once, and then from its cache', async () => {
+  test('an access token that another machine renewed is read from etcd once, and from then on from the local cache', async () => {
     const { a, b, etcd, service, renew } = await pair()
     const token = await renew(a)
     expect(await renew(b, { always: false })).toEqual(token)
@@ -130,7 +130,7 @@ describe('a session that machines share', () => {
     }
   })
 
-  test('a renewal sends no refresh token if etcd does not confirm the marker that the renewal has begun', async () => {
+  test('a renewal sends no refresh token if etcd does not confirm the marker that announces the renewal', async () => {
     const { a, b, etcd, service, renew } = await pair()
     etcd.fate = fates('late')
     const failure = await failureOf(renew(a))
@@ -143,7 +143,7 @@ describe('a session that machines share', () => {
     expect([service.refreshes, service.reuse, outcomeFilesOf(a)]).toEqual([1, 0, []])
   })
 
-  test('etcd rejects the late marker of a renewal if a later command of the same machine has rewritten the value', async () => {
+  test('etcd rejects a renewal marker that arrives late, after another command of the same machine has rewritten the value', async () => {
     const { a, b, etcd, service, renew } = await pair()
     await renew(a)
     etcd.fate = fates('late')
@@ -371,7 +371,7 @@ describe('a session that machines share', () => {
     }
   })
 
-  test('if etcd was restored from a backup, the renewal of a machine that has seen a later generation sends no refresh token, and fails with exit 4', async () => {
+  test('a renewal fails with exit 4 if etcd was restored from a backup and holds an older refresh token than the machine has seen', async () => {
     const { a, etcd, service, renew } = await pair()
     const early = etcd.value()
     await renew(a)

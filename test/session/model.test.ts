@@ -85,7 +85,7 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
     expect(visited.size).toBeGreaterThan(50)
   })
 
-  it('after a renewal whose response was lost, a fault at any step of a command makes none send a used refresh token', async () => {
+  it('after a renewal whose response was lost and a fault in a later command, no used refresh token is sent without `--retry-interrupted`', async () => {
     const visited = createVisited()
     const lost = await runMove(newStory(store), {
       command: 'renew',
@@ -167,7 +167,7 @@ describe('a keychain', () => {
     expect(machine.grants).toEqual([{ good: 1, isRevoked: false }])
   })
 
-  it('a renewal of a refresh token in session.json does not write to the keychain if reading the keychain fails', async () => {
+  it('a renewal does not write to the keychain if reading it failed and the refresh token is in session.json', async () => {
     const machine = new Machine(base, 'keychain')
     await machine.run('renew', { step: 'set', fate: 'fails' })
     const { end, steps } = await machine.run('renew', { step: 'get', fate: 'fails' })

@@ -75,7 +75,7 @@ describe('a login', () => {
     expect(keychain.items.size).toBe(0)
   })
 
-  it('a login whose keychain fails after passing the test stores the token in session.json, with a warning', async () => {
+  it('a login whose keychain fails after passing the test stores the refresh token in session.json, with a warning', async () => {
     const { context, io, keychain, files } = await machine()
     const prepared = await prepareLocalSignIn(io, 'keychain', 'session')
     keychain.trouble = 'refused'
@@ -85,7 +85,7 @@ describe('a login', () => {
   })
 
   it.each(['no_module', 'no_keychain', 'locked', 'timeout', 'refused'] as const)(
-    '`prepareLocalSignIn` fails with an unusable keychain (%s), and keeps the former session',
+    '`prepareLocalSignIn` fails with an unusable keychain (reason: %s), and keeps the former session',
     async (trouble) => {
       const { io, keychain, files } = await machine()
       await signInWith(io, tokens('1'), 'file')

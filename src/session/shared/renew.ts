@@ -129,8 +129,8 @@ async function runEtcdPass(pass: RenewalPass, renewal: EtcdRenewal): Promise<Ren
   }
   if (sent.kind === 'unused') {
     await storeOutcome(store, own, { session, marker: former }, sent.file)
-    // If this pass replaced another attempt's marker, the service may have accepted the token then: the outcome stays unknown,
-    // although this request didn't use the token.
+    // If this pass replaced another attempt's marker, the service may have accepted the token in that attempt: the outcome stays
+    // unknown, although this request didn't use the token.
     if (sent.file !== undefined && former !== null)
       throw unknownRefreshOutcomeError(store, own.marker, sent.error.message)
     return finishPassWithUnusedToken(sent)
