@@ -242,7 +242,7 @@ function requireField(fields: ReadonlyMap<string, string>, name: string): string
 }
 
 /** Adds the token endpoint, POST /oauth/token, and the authorization server metadata (RFC 8414). */
-export function addTokenRoutes(app: HttpApp, oauth: OAuthServer): void {
+export function addTokenAndMetadataRoutes(app: HttpApp, oauth: OAuthServer): void {
   const { issuer } = oauth
   app.post(TOKEN_PATH, async (c) => {
     const answer = await oauth.exchange(await readFields(c))

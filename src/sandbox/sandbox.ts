@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -11,7 +12,7 @@ import { addFaultInjection } from './faults.ts'
 import { CONTROL_PREFIX, createHttpApp, type HttpApp, parseJsonBody } from './http.ts'
 import { addListRoutes } from './lists.ts'
 import { publishRecord } from './mistakes.ts'
-import { addTokenRoutes, CLIENTS, checkCredential, createOAuthServer, createRandomToken } from './oauth.ts'
+import { addTokenAndMetadataRoutes, CLIENTS, checkCredential, createOAuthServer } from './oauth.ts'
 import { addAuthorizeRoutes, addDnsPage } from './pages.ts'
 import { createZoneStore, type ZoneStore } from './zones.ts'
 
@@ -65,7 +66,7 @@ export async function startSandbox(options: SandboxOptions) {
   })
   const { port } = server.address() as AddressInfo
   const issuer = `http://${LOOPBACK}:${port}`
-  const apiKey = `sandbox_key_${createRandomToken(24)}`
+  const apiKey = `sandbox_key_${randomBytes(24).toString('base64url')}`
   const clock = createVirtualClock(report)
   const { now } = clock
   const oauth = createOAuthServer({ now, issuer, key, accessTokenSeconds: options.accessTokenSeconds ?? 900 })
@@ -87,7 +88,7 @@ export async function startSandbox(options: SandboxOptions) {
     await next()
   })
   addFaultInjection(app)
-  addTokenRoutes(app, oauth)
+  addTokenAndMetadataRoutes(app, oauth)
   addAuthorizeRoutes(app, oauth, options.autoApprove ?? false)
   for (const path of ['/oauth/grants', '/contacts/*', '/domains/*']) {
     app.use(path, async (c, next) => {

@@ -155,7 +155,7 @@ describe.runIf(needs('posix')).each(Object.keys(USERS))('damage to the %s', (wha
     expect(lstatSync(path).isSymbolicLink()).toBe(isFollowed || what === 'saved claim')
   })
 
-  test(`a directory in place of the ${what} file, or a file of another user, is reported as unusable`, async () => {
+  test(`with a directory or another user's file in place of the ${what} file, a command exits ${code}`, async () => {
     const { client, files } = await clientWithFiles()
     const path = files[what] ?? ''
     const text = readFileSync(path)
