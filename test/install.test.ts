@@ -177,7 +177,7 @@ describe.runIf(needs('posix'))('install.sh', () => {
           /has no archive for \w+-\w+/,
         ],
         [
-          'a page that wants a sign-in',
+          'a sign-in page instead of SHA256SUMS',
           (m) => writeFileSync(join(m.release, 'SHA256SUMS'), '<!DOCTYPE html>\n'),
           /SHA256SUMS isn't a list of checksums/,
         ],
@@ -212,7 +212,7 @@ describe.runIf(needs('posix'))('install.sh', () => {
           /can't unpack mailclaim-2\.0\.0-/,
         ],
       ])(
-        'install.sh reports %s in one line, leaves no new files, and keeps the installed version',
+        'install.sh prints a one-line error for %s, leaves no new files, and keeps the installed version',
         async (_what, damage, said) => {
           const machine = await createMachine(shell)
           publish(machine, '1.0.0')
