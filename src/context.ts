@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream'
 
 /**
- * The program's surroundings except files, as an object that `main.ts` builds and that tests fake, so that no module has to be mocked.
+ * The program's surroundings except files, as an object that `main.ts` builds and that tests fake, so that no module is mocked.
  * Files are accessed directly.
  */
 export interface Context {

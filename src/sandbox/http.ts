@@ -100,7 +100,7 @@ export async function readBody(c: Context): Promise<Record<string, unknown>> {
   return isEmpty ? {} : readObject(await parseJsonBody(c), 'The body')
 }
 
-/** Returns a copy of a JSON object. @param valueName the value's name in the error message @throws HttpError 422 for another value */
+/** Returns a copy of a JSON object. @param valueName the name in the error message @throws HttpError 422 for another value */
 export function readObject(value: unknown, valueName: string): Record<string, unknown> {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value }
   throw validationError(`${valueName} must be a JSON object.`)
