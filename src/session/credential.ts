@@ -73,10 +73,10 @@ function credentialOf(io: Io, session: Session | undefined, minLifetime: number)
 }
 
 /**
- * Requests an access token narrowed to a scope (RFC 6749 section 6). The session doesn't store the token, so later commands
- * keep the full scope.
+ * Requests an access token narrowed to a scope (RFC 6749 section 6). The session doesn't store the token, so later commands keep
+ * the full scope.
  *
- * @throws CliError `usage`, exit 2, with an API key; as `renewLocalSession` and `renewEtcdSession`
+ * @throws CliError `usage`, exit 2, with an API key; as `renewAccessToken`
  */
 export async function requestNarrowedCredential(io: Io, scope: string): Promise<Credential> {
   if (readEnvironmentApiKey(io) !== undefined)

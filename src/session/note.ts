@@ -16,8 +16,9 @@ export function noteFileName({ id, generation }: Pick<Session, 'id' | 'generatio
 /**
  * Reads a note file (`next.…`), which shows how far a renewal has come.
  *
- * @returns the next session if the file holds one; `unsent` if the file is too short for the refresh token to have been sent;
- *   `incomplete` if the token may have been sent, or the file can't be read; `absent` if there is no file
+ * @returns the next session if the file holds one; `unsent` if the file has fewer than `NOTE_BYTES` bytes, which are written and
+ *   flushed before the refresh token is sent; `incomplete` if the token may have been sent, or the file can't be read; `absent`
+ *   if there is no file
  */
 export function readNoteFile(
   { disk, directory }: ProfileFiles,
@@ -50,8 +51,8 @@ export function listNoteNames({ disk, directory }: ProfileFiles): string[] {
 }
 
 /**
- * Creates a note file (`next.…`) or an outcome file (`pending.…`) and fills it with spaces, to allocate disk space for its text.
- * The creation is exclusive (O_EXCL): of several processes, one succeeds.
+ * Creates a note file (`next.…`) or an outcome file (`pending.…`), fills it with spaces and flushes it, to allocate disk space
+ * for the tokens to come. The creation is exclusive (O_EXCL): of several processes, one succeeds.
  *
  * @param mode `retry` opens the note file that an earlier use of the token has left, instead of creating it
  * @throws CliError `session_busy`, exit 7, if the file exists or, with `retry`, is gone; `cannot_write`, exit 1

@@ -80,9 +80,8 @@ const MAX_CHANGES = 10
  * Renews the access token of a session that is stored on this machine: steps 2 to 6 of docs/token-safety.md.
  *
  * @returns the new access token, or a stored one that fulfills the options
- * @throws CliError `refresh_interrupted`, exit 4, if only `--retry-interrupted` may send the refresh token; `usage`, exit 2, for
- *   an API key; exit 4 without a usable session; `session_busy`, exit 7, if the session stays locked or keeps changing;
- *   `cannot_write`, exit 1; an error of the service or the connection
+ * @throws CliError `refresh_interrupted`, exit 4, if only `--retry-interrupted` may send the refresh token; other errors of the
+ *   session, its files, the service or the connection
  */
 export async function renewLocalSession(
   io: Io,
@@ -334,8 +333,7 @@ type Settled = NewTokens | Extract<RefreshOutcome, { kind: 'over' }>
  *
  * @param allocate creates the note file (`next.…`) or outcome file (`pending.…`), synchronously between the connection and the
  *   first byte; if it throws, nothing is sent
- * @returns the outcome, also after a failure of the network or the service; `file` is undefined if `allocate` wasn't called or
- *   threw
+ * @returns the outcome, also after a failure; `file` is undefined if `allocate` wasn't called or threw
  */
 export async function preallocateFileAndSendRefreshToken(
   { io, options }: RenewalPass,

@@ -62,8 +62,8 @@ export async function readKeychainItem(io: Io, files: ProfileFiles, { store }: S
  * Chooses the newest refresh token of a session, or its API key.
  *
  * @returns the secret; `interruption` is the reason if only `--retry-interrupted` may send it
- * @throws CliError `store_unavailable`, exit 4, if the newest token may be in the keychain, which returned none;
- *   `refresh_token_lost`, exit 4, if every stored token is older than the session, or of another sign-in
+ * @throws CliError `store_unavailable`, exit 4, if the keychain returned no item, but may hold the newest token;
+ *   `refresh_token_lost`, exit 4, if no stored token is current
  */
 export function findNewestSecret(files: ProfileFiles, session: Session, { item, failure }: ItemReply) {
   const { profile } = files

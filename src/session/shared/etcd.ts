@@ -41,7 +41,7 @@ const FINAL =
 
 /**
  * Creates a client for one key, over the JSON gateway of etcd 3 (https://etcd.io/docs/v3.5/dev-guide/api_grpc_gateway/). Reads
- * are linearizable. A request that fails at one member is sent to the next, until the time is up.
+ * are linearizable. If a member fails, the request goes to the next one, until the time is up.
  *
  * @param limitMs milliseconds from now for all requests together; no limit by default
  */
@@ -56,8 +56,8 @@ export function createEtcdClient(
   let turn = 0
 
   /**
-   * Sends a request to one member after another until one succeeds. Allows at least `FIRST_TRY_MS`, even if `limitMs` was used up
-   * while the process was suspended, but never more than the client's limit.
+   * Sends a request to one member after another until one succeeds or refuses for good. Allows at least `FIRST_TRY_MS`, even if
+   * `limitMs` was used up while the process was suspended, but never more than the client's limit.
    *
    * @throws CliError as `read`
    */

@@ -161,8 +161,7 @@ async function runEtcdPass(pass: RenewalPass, renewal: EtcdRenewal): Promise<Ren
  * Waits a moment for the renewal of another process, whose marker is in etcd. After 60 seconds with the same marker, declares its
  * outcome unknown in etcd instead.
  *
- * @returns true if the outcome is unknown and `--retry-interrupted` is set, so that this process may replace the marker; false to
- *   read etcd again
+ * @returns true if this process may replace the marker, because of `--retry-interrupted`; false to read etcd again
  * @throws CliError `refresh_interrupted`, exit 4, if the outcome is unknown without `--retry-interrupted`
  */
 async function waitForOtherRenewal(

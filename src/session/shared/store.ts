@@ -151,9 +151,9 @@ function isObsolete({ id, generation }: RenewalAttempt, { session }: EtcdSession
 }
 
 /**
- * Returns the error for a refresh request with unknown outcome. If the sender stopped responding, the hint says that its machine
- * may hold the new token, unless this machine has the attempt's outcome file (`pending.…`) and so is the sender. Host names don't
- * decide this, since two machines may have the same one.
+ * Returns the error for a refresh request with unknown outcome. Its hint names the machine that may hold the new token, if
+ * another machine sent the request and stopped responding. Recognizes this machine by its outcome file (`pending.…`), not by its
+ * host name, which another machine may have, too.
  */
 export function unknownRefreshOutcomeError(
   { files, io }: Pick<EtcdStore, 'files' | 'io'>,

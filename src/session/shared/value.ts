@@ -110,8 +110,8 @@ export async function sealSession(value: EtcdSession, { key, sealing }: EtcdSetu
 /**
  * Decrypts a value that `sealSession` encrypted.
  *
- * @throws CliError `store_unavailable`, exit 4, if the encryption key differs, or the ciphertext was changed, copied from
- *   another etcd key or written in another format
+ * @throws CliError `store_unavailable`, exit 4, if the value can't be decrypted with this key, or is for another etcd key or in
+ *   another format
  */
 export async function unsealSession(sealed: string, { key, sealing }: EtcdSetup): Promise<EtcdSession> {
   try {
