@@ -46,11 +46,11 @@ export async function findCredentialWithoutRenewal(io: Io, minLifetime = 0): Pro
     // sign-out on another machine only at its next renewal.
     const found = credentialOf(io, readCachedSession(files), minLifetime)
     if (found.kind === 'outdated' || listOutcomeFiles(files).length === 0) return found
-    const { BEST_EFFORT_ETCD_MS, openEtcdStore, deliverOutcomesAndRead } = await import('./shared/store.ts')
+    const etcd = await import('./shared/store.ts')
     // Try to deliver the outcomes of earlier renewals (`pending.…`), since other machines may be waiting in etcd for them. If
     // that fails, the access token is still valid.
     try {
-      await deliverOutcomesAndRead(openEtcdStore(io, BEST_EFFORT_ETCD_MS))
+      await etcd.deliverOutcomesAndRead(etcd.openEtcdStore(io, etcd.BEST_EFFORT_ETCD_TIMEOUT_MS))
     } catch {
       io.interrupts.signal.throwIfAborted()
     }

@@ -46,7 +46,7 @@ export function isCompleteSession(next: ReturnType<typeof readNoteFile> | undefi
  *
  * @throws CliError `cannot_write`, exit 1, if the directory can't be read
  */
-export function listNoteNames({ disk, directory }: ProfileFiles): string[] {
+export function listNoteFileNames({ disk, directory }: ProfileFiles): string[] {
   return disk.names(directory).filter((name) => name.startsWith('next.'))
 }
 
@@ -146,7 +146,7 @@ export function promoteNoteFile(files: ProfileFiles, path: string, { id, generat
   // `session.json` without its note file, and its used token would be sent again.
   catchError(() => {
     disk.syncDirectory(directory)
-    for (const name of listNoteNames(files)) {
+    for (const name of listNoteFileNames(files)) {
       const [, ofId, ofGeneration] = name.split('.')
       if (ofId === id && Number(ofGeneration) < generation)
         catchError(() => disk.remove(join(directory, name)))

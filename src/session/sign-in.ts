@@ -7,7 +7,7 @@ import { removeFileDurably } from '../storage/atomic-file.ts'
 import { cannotWriteError, catchError } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
-import { type AllocatedFile, listNoteNames, noteFileName, preallocateFile } from './note.ts'
+import { type AllocatedFile, listNoteFileNames, noteFileName, preallocateFile } from './note.ts'
 import { getSessionLockOptions } from './renew.ts'
 import { deleteKeychainItem, storeSession } from './secret.ts'
 import { findSession, type ProfileFiles, profileFiles, type Session } from './session-file.ts'
@@ -112,7 +112,8 @@ function removeNotes(files: ProfileFiles, skip?: string): void {
   } catch (error) {
     throw cannotWriteError(directory, error)
   }
-  for (const name of listNoteNames(files)) if (name !== skip) removeFileDurably(join(directory, name), disk)
+  for (const name of listNoteFileNames(files))
+    if (name !== skip) removeFileDurably(join(directory, name), disk)
 }
 
 /** Result of signing out one profile. */

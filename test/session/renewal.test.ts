@@ -11,7 +11,7 @@ import {
   requestNarrowedCredential,
 } from '../../src/session/credential.ts'
 import { readCredentialStatus } from '../../src/session/describe.ts'
-import { listNoteNames } from '../../src/session/note.ts'
+import { listNoteFileNames } from '../../src/session/note.ts'
 import { renewLocalSession } from '../../src/session/renew.ts'
 import { type ProfileFiles, profileFiles } from '../../src/session/session-file.ts'
 import type { Disk } from '../../src/storage/atomic-file.ts'
@@ -78,7 +78,7 @@ async function endOf(work: () => Promise<unknown>): Promise<string> {
 }
 
 function removeNotes(files: ProfileFiles): void {
-  for (const name of listNoteNames(files)) rmSync(join(files.directory, name))
+  for (const name of listNoteFileNames(files)) rmSync(join(files.directory, name))
 }
 
 function signOut(files: ProfileFiles): void {
@@ -210,7 +210,7 @@ describe('a note file shorter than its allocated size', () => {
       const retry = () => renewAccessToken(world.io, { always: true, retryInterrupted: true })
       // The refused retry was the first use of the token, so the refusal proves that the token is unused.
       expect(await endOf(retry)).toBe('invalid_client 3')
-      expect(listNoteNames(world.files)).toEqual([])
+      expect(listNoteFileNames(world.files)).toEqual([])
       expect(await endOf(() => getCredential(world.io))).toBe('ok')
     },
   )
@@ -334,7 +334,7 @@ describe('a session', () => {
     for (const name of [`next.${sessionIn(files).id}.0`, other])
       writeFileSync(join(files.directory, name), '')
     await getCredential(io)
-    expect(listNoteNames(files)).toEqual([other])
+    expect(listNoteFileNames(files)).toEqual([other])
   })
 
   it.each(['file', 'keychain'] as const)(

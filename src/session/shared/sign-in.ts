@@ -4,9 +4,9 @@ import type { Io } from '../../terminal/io.ts'
 import { notSignedInError, sessionOverError } from '../messages.ts'
 import { isFresh, type Session } from '../session-file.ts'
 import type { PreparedSignIn, SignOutResult } from '../sign-in.ts'
-import { readCachedSession, removeCachedSession, removeLocalCopies, writeCachedSession } from './local.ts'
+import { readCachedSession, removeCachedSession, removeEtcdFiles, writeCachedSession } from './local.ts'
 import {
-  BEST_EFFORT_ETCD_MS,
+  BEST_EFFORT_ETCD_TIMEOUT_MS,
   createHexId,
   deliverOutcomesAndRead,
   type EtcdStore,
@@ -38,7 +38,7 @@ export async function prepareEtcdSignIn(io: Io): Promise<PreparedSignIn> {
       const session: Session = { ...signIn, ...made, profile, store: 'etcd' }
       await io.interrupts.shield(() => overwriteSession(store, { ...session, refreshToken: secret }))
       // Remove outcome files (`pending.…`): they belong to the former sign-in, which etcd no longer holds.
-      removeLocalCopies(store.files)
+      removeEtcdFiles(store.files)
       await writeCachedSession(store.files, session)
       return session
     },
@@ -84,7 +84,7 @@ export async function endEtcdSession(io: Io, profile: string): Promise<SignOutRe
       const next = { session: { ...rest, ended }, marker: null }
       found = (await store.swap(found.revision, next, WRITE_LIMIT_MS)).found
     }
-    removeLocalCopies(store.files)
+    removeEtcdFiles(store.files)
     return { profile, wasSignedIn, session, problem: undefined }
   })
 }
@@ -96,7 +96,7 @@ export async function endEtcdSession(io: Io, profile: string): Promise<SignOutRe
  * @throws CliError the reason why the session can't be used
  */
 export async function readEtcdSessionStatus(io: Io) {
-  const store = openEtcdStore(io, BEST_EFFORT_ETCD_MS)
+  const store = openEtcdStore(io, BEST_EFFORT_ETCD_TIMEOUT_MS)
   const isGood = (session: Session | undefined) => isFresh(session?.access, io.clock.now())
   const found = await deliverOutcomesAndRead(store).catch(async (error: unknown) => {
     if (!(error instanceof CliError) || error.exit !== Exit.unavailable) throw error

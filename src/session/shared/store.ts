@@ -16,7 +16,7 @@ export interface EtcdSessionAtRevision extends EtcdSession {
 /** Maximum milliseconds for each compare-and-swap that delivers an outcome file (`pending.…`) of an earlier command to etcd. */
 const PENDING_DELIVERY_LIMIT_MS = 15_000
 /** Maximum milliseconds for all requests to etcd of a command that can use the cached session if etcd doesn't answer. */
-export const BEST_EFFORT_ETCD_MS = 2000
+export const BEST_EFFORT_ETCD_TIMEOUT_MS = 2000
 
 /**
  * Returns access to the current profile's session in etcd, and to the files that this machine keeps of it. Sends no request.
