@@ -10,7 +10,7 @@ import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
 import { sessionMismatchError, signInHint } from './messages.ts'
 
-/** One sign-in of a profile, as stored in `session.json` or in etcd. */
+/** One sign-in of a profile, with OAuth tokens or an API key, as stored in `session.json` or in etcd. */
 export interface Session {
   /**
    * `session`: OAuth tokens, which are renewed. `api_key`: a key from `login --with-api-key`, stored in place of the refresh
