@@ -22,8 +22,8 @@ export function isTerminal(fd: number): boolean {
 }
 
 /**
- * Closes standard streams whose terminal has hung up: at exit, Node would fail to restore the terminal's mode, and abort (SIGABRT).
- * Call this last, because a closed stream takes no output.
+ * Closes standard streams whose terminal has hung up (and, harmlessly, those on the null device): at exit, Node would fail to
+ * restore the terminal's mode, and abort (SIGABRT). Call this last, because a closed stream takes no output.
  */
 export function closeLostTerminals(): void {
   for (const fd of [0, 1, 2].filter((fd) => !isTerminal(fd)))

@@ -168,7 +168,7 @@ describe.runIf(needs('posix'))('the compile cache', () => {
   })
 
   it.each(['home', 'cache', 'mailclaim', 'compiled'] as const)(
-    'compiled code is not kept if others can write to the %s directory',
+    'compiled code is not cached if others can write to the %s directory',
     (which) => {
       for (const mode of [0o777, 0o775, 0o757]) {
         const created = createCache()
@@ -179,14 +179,14 @@ describe.runIf(needs('posix'))('the compile cache', () => {
     },
   )
 
-  it('compiled code is not kept in a sticky directory itself, in which others can create files', () => {
+  it('compiled code is not cached in a sticky directory itself, in which others can create files', () => {
     const { compiled, chosen } = createCache()
     mkdirSync(compiled, { recursive: true })
     chmodSync(compiled, 0o1777)
     expect(chosen()).toBeUndefined()
   })
 
-  it("compiled code is not kept in another user's home directory, and nothing is created there", () => {
+  it("compiled code is not cached in another user's home directory, and nothing is created there", () => {
     // Runs as another user, or as root with the environment of a user.
     const { home, chosen } = createCache()
     if (ours === 0) chownSync(home, NOBODY, NOBODY)
@@ -195,7 +195,7 @@ describe.runIf(needs('posix'))('the compile cache', () => {
   })
 
   it.runIf(needs('root')).each(['cache', 'mailclaim', 'compiled'] as const)(
-    'compiled code is not kept if another user owns the %s directory, or the target of a link in its place',
+    'compiled code is not cached if another user owns the %s directory, or the target of a link in its place',
     (which) => {
       for (const plant of ['directory', 'link'] as const) {
         const created = createCache()

@@ -103,7 +103,7 @@ describe('the check of the Node version', () => {
     expect(manifest.engines).toEqual({ node: '^20.19.0 || >=22.3.0' })
   })
 
-  test('bin/mailclaim.js uses only syntax of Node 12, so that an old Node can print the error', async () => {
+  test('bin/mailclaim.js uses only syntax of Node 12, so that an old Node can print which version is needed', async () => {
     const older = await transform(shim, { target: 'node12' })
     expect(older.code).toBe((await transform(shim, { target: 'esnext' })).code)
   })

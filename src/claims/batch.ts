@@ -203,9 +203,9 @@ function labelOf({ code, exit }: CliError): string {
 }
 
 /**
- * Returns a transport that sends no request later than two seconds after the deadline, and ends requests without a body by then.
- * A token refresh (`beforeSend`) is exempt. A POST is canceled only by an interrupt, not by another domain's error, because the
- * result of a change would be lost.
+ * Returns a transport that sends no request later than two seconds after the deadline, and by then ends requests without a body:
+ * GETs, and the POST for verification. A token refresh (`beforeSend`) is exempt. Another domain's error cancels only GETs,
+ * because the result of a change would be lost.
  */
 function limitToDeadline({ http, interrupts }: Io, deadline: Deadline): HttpTransport {
   return {

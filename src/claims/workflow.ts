@@ -53,7 +53,7 @@ export interface ClaimResult {
 /** The work on a claim as a generator: yields events, and returns the result. */
 export type ClaimEvents = AsyncGenerator<ClaimEvent, ClaimResult, void>
 
-/** A claim to work on, with the client, the effects and the options for the work. */
+/** A claim to work on, with the client for its requests, the `Io`, and the options of the work. */
 export interface ClaimTask extends TargetWithClient {
   readonly options: ClaimOptions
 }

@@ -20,8 +20,8 @@ export interface OutputDefinition {
   /** Name of the JSON Schema of a `jsonl` line, if it differs from `schema`: an item of a list, or an event. */
   readonly lineSchema?: string
   /**
-   * Dotted paths of an item's JSON fields: `client.name`, or `findings.code` for the codes of all findings. Default: the fields
-   * of `columns`.
+   * Dotted paths of an item's JSON fields that `--fields` accepts besides the fields of `columns`: `client.name`, or
+   * `findings.code` for the codes of all findings.
    */
   readonly fields?: readonly string[]
   /** Columns of tables and TSV; a column's field may be computed and absent from the JSON. */

@@ -68,7 +68,10 @@ export async function loginInBrowser<T>(
     finish = resolve
   })
   let unusable: string | undefined
-  /** Ends the wait with a valid redirect or an exception. Returns, and reports, why any other answer is refused. */
+  /**
+   * Ends the wait if the answer is a valid redirect, or a `CliError` from reading a paste. Otherwise reports and returns why the
+   * answer is refused; a string is already that reason.
+   */
   const receive = (answer: URLSearchParams | CliError | string, respond?: Received['respond']) => {
     const response =
       answer instanceof URLSearchParams ? validateRedirectQuery(server, clientId, answer, state) : answer

@@ -35,9 +35,10 @@ export function isUuid(text: string): boolean {
 }
 
 /**
- * Fetches the latest claim of a placeholder domain, the domain whose id is a claim's `domain_id`.
+ * Fetches the latest claim of a placeholder domain, which the service creates together with a claim.
  *
- * @throws CliError `not_found`, exit 5, without such a claim
+ * @param domainId the claim's `domain_id`
+ * @throws CliError `not_found`, exit 5, if there is no such claim
  */
 export async function getClaim(
   client: ServiceClient,

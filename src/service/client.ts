@@ -24,8 +24,8 @@ export interface RequestOptions {
    */
   readonly signal?: AbortSignal
   /**
-   * Maximum number of attempts, not counting one that is refused with 401 before the credential is renewed; default: 4. With 1, no
-   * notice tells the user what the request waits for.
+   * Maximum number of attempts, not counting one that is refused with 401 before the credential is renewed; default: 4. With 1, the
+   * notice `Waiting for HOST …` is left out: the caller announces the wait itself, or can do without the response.
    */
   readonly maxAttempts?: number
   /**

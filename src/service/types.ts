@@ -44,8 +44,8 @@ export const CLAIM_SHAPE = {
   name: 'example.com',
   status: 'pending',
   /**
-   * Id of the placeholder domain, which the service creates together with the claim. Paths of requests about the claim contain this
-   * id, not the claim's `id`.
+   * Id of the placeholder domain: a domain object that the service creates on the claiming team together with the claim. Paths of
+   * requests about the claim contain this id, not the claim's `id`.
    */
   domain_id: 'd5f1a5a0-7c39-4a8e-9c1a-2f6b1f6f0c11',
   region: 'us-east-1',

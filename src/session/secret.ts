@@ -34,7 +34,7 @@ export function keychainAccount({ profile, directory }: ProfileFiles): string {
 
 interface ItemReply {
   /**
-   * The item; undefined if the session's store isn't the keychain, the keychain failed, or it returned no item, as a locked
+   * The keychain item; undefined if the session's store isn't the keychain, the keychain failed, or it returned no item, as a locked
    * keychain may do.
    */
   readonly item?: KeychainItem | undefined

@@ -66,7 +66,7 @@ export function profilesDirectory(context: Pick<Context, 'directories'>): string
 /**
  * Returns the paths of a profile's session files, and the file operations for them (`disk`).
  *
- * @throws CliError `usage`, exit 2, if the name can't be a directory name
+ * @throws CliError as `validateProfileName`
  */
 export function profileFiles(context: Pick<Context, 'directories'>, profile: string) {
   const directory = join(profilesDirectory(context), validateProfileName(profile))

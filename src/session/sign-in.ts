@@ -24,7 +24,7 @@ export interface LoginResult extends Pick<Session, 'kind' | 'service' | 'client'
  */
 const WITHOUT_LOCKS = { withoutLocks: 'continue' } as const
 
-/** Functions that complete or abandon a login, after its store was tested. */
+/** Functions that reserve disk space for a login, complete it or abandon it; its credential store has been tested. */
 export type PreparedSignIn = Awaited<ReturnType<typeof prepareLocalSignIn>>
 
 /**

@@ -7,7 +7,7 @@ import { createListWriter, hasOwnLayout, type ListWriter, type OutputContext, wr
 import { createProgressDisplay, type Progress, wrapOutput } from './progress.ts'
 import { sanitizeLine, stringifyJson } from './sanitize.ts'
 
-/** The `Context` of a running command, with its resolved settings and functions for its output. */
+/** Everything that a running command uses: the `Context`, the resolved settings, and functions for output. */
 export interface Io extends Context, OutputContext {
   /** Progress of the current step on stderr; other output to a terminal appears above animated progress. */
   readonly progress: Progress

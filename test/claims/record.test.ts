@@ -70,7 +70,7 @@ describe('the record of a claim', () => {
     { record: null },
     { ...claim, record: { ...claim.record, value: null } },
     { ...claim, record: { ...claim.record, type: 'CNAME' } },
-  ])('a claim without a TXT record that has a value causes the error record_missing: %j', (broken) => {
+  ])('extractRecord throws record_missing if the record of the claim is absent, has no value or is not TXT: %j', (broken) => {
     expect(() => extractRecord(broken)).toThrow(expect.objectContaining({ code: 'record_missing', exit: 7 }))
   })
 })

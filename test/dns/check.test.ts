@@ -321,7 +321,7 @@ test('public resolvers are queried over HTTPS if port 53 is closed', async () =>
   expect(ms).toBeLessThan(10_000)
 })
 
-test('a check that finds no zone sends only TXT queries for the checked name', async () => {
+test('if a check finds no zone, all its queries for the checked name are of type TXT', async () => {
   const name = 'a.b.example.com'
   const { asked } = await timedObserve(() => ({ flags: RA | RCODE.SERVFAIL }), { name })
   expect(new Set(asked.flatMap((one) => (one.name === name ? [one.type] : [])))).toEqual(new Set(['TXT']))
@@ -367,7 +367,7 @@ describe('records at other names', () => {
     }
   }
 
-  test('other names with the TXT set of a wildcard are left out of the observations, unless of the kind `used`', async () => {
+  test('a name with the TXT set of a wildcard is no candidate for a misplaced record, unless it is a parent or a wildcard (kind `used`)', async () => {
     const { seen } = await timedObserve(wild([]), { name: 'app.example.com' })
     expect(seen.otherNames).toMatchObject({
       candidates: [{ kind: 'used' }, { kind: 'used' }],

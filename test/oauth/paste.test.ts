@@ -92,7 +92,7 @@ describe('a pasted redirect', () => {
       return { value, text: `http://127.0.0.1:4711/callback?${new URLSearchParams(pairs)}` }
     })
 
-  it('a redirect that is pasted with line breaks or blanks inside is accepted only with its exact code', () => {
+  it('a redirect that is pasted with line breaks or blanks inside is either not accepted, or read with its code unchanged', () => {
     const paste = fc.tuple(address, fc.array(fc.nat(300), { maxLength: 4 }), fc.constantFrom(...forms))
     fc.assert(
       fc.property(

@@ -447,7 +447,7 @@ describe('a refresh', () => {
     })
   })
 
-  it('a refresh request has the timeout of --http-timeout or, if that is shorter, 30 seconds', async () => {
+  it('a refresh request has the timeout of --http-timeout, but at least 30 seconds', async () => {
     const context = createFakeContext({ respond: () => jsonResponse(200, WHOLE) })
     const beforeSend = () => {}
     for (const httpTimeout of ['1', '45']) {

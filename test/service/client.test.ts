@@ -349,7 +349,7 @@ describe('a refused credential', () => {
   })
 
   it.each(['before the request', 'after a 401'] as const)(
-    'a slow renewal of the credential %s does not shorten the timeout of the request',
+    'a slow renewal of the credential (%s) does not shorten the timeout of the request',
     async (when) => {
       const answers = when === 'before the request' ? [ok()] : [refusal(), ok()]
       const renewed = async (value: string, isSlow: boolean) => {
@@ -507,7 +507,7 @@ describe('a response', () => {
       written.map(([how, quoted]) => [what, how, () => answer(quoted)] as const),
     )
 
-    it.each(cases)('the error for %s hides a credential quoted %s', async (_what, _how, answer) => {
+    it.each(cases)('the error for %s hides the credential that the response quotes %s', async (_what, _how, answer) => {
       const { client } = await clientWith([answer], { key })
       const failure = await failed(getContactImport(client, 'i-1'))
       expect(JSON.stringify(failure)).not.toMatch(/re_Ab|1234/)

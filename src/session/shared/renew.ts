@@ -51,7 +51,7 @@ const OUTCOME_FILE_BYTES = 2 * NOTE_BYTES
 /** Milliseconds between two reads of etcd while another process's marker is in it, before jitter. */
 const POLL_MS = 1000
 
-/** State of one renewal in etcd, kept from pass to pass. */
+/** State that this process keeps from pass to pass while it renews a session in etcd. */
 interface EtcdRenewal {
   readonly store: EtcdStore
   /**

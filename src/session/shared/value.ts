@@ -34,7 +34,8 @@ const FORMAT = 1
 /**
  * Reads the settings of the `etcd` store: members, the profile's etcd key, credentials, and the encryption key.
  *
- * @throws CliError `store_not_configured`, exit 3, if the members or the encryption key are missing, or a file can't be used
+ * @throws CliError `store_not_configured`, exit 3, if the members are missing, the encryption key is missing or invalid, or a file
+ *   can't be used
  */
 export function readEtcdSetup(io: Io) {
   const { environment, settings } = io

@@ -42,7 +42,7 @@ describe.each(Object.entries(OTHERS))('a response about %s', (_what, other) => {
   })
 })
 
-test('a response about another domain ends claim, claims watch and claims verify --wait with `unexpected_answer`', async () => {
+test('a response about another domain ends `claim`, `claims watch` and `claims verify --wait` with `unexpected_answer`', async () => {
   for (const line of [
     'claims watch example.com',
     'claim example.com',
