@@ -7,7 +7,7 @@ import { CliError, Exit, type ExitCode, InterruptedError, usageError, WORST_EXIT
 import { type ConcurrencyLimiter, createConcurrencyLimiter } from '../limiter.ts'
 import type { ServiceClient } from '../service/client.ts'
 import { showEvents } from '../service/follow.ts'
-import { createPacingTransport } from '../service/pace.ts'
+import { createThrottlingTransport } from '../service/throttle.ts'
 import { openClient } from '../session/client.ts'
 import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
@@ -169,7 +169,7 @@ function createShared(jobs: number, work: BatchCommand, signal: AbortSignal, io:
     signal.throwIfAborted()
     if (deadline.remainingMs() <= 0) throw new CliError('timed_out', 'the time was up before its turn')
   }
-  const http = createPacingTransport(limitToDeadline(io, deadline), clock, { concurrent: jobs })
+  const http = createThrottlingTransport(limitToDeadline(io, deadline), clock, { concurrent: jobs })
   const context = { ...io, http, interrupts: { ...interrupts, signal } }
   const sharedIo = createIo(context, { ...settings, quiet: true, silent: true, interactive: false })
   const turns = createConcurrencyLimiter(jobs)

@@ -6,7 +6,7 @@ import { type DnsObservations, detectInterception, groupByOutcome, mayBeLocalZon
 import { findTxtAtOtherNames } from './other-names.ts'
 import type { CheckReport } from './report.ts'
 import { observeResolver } from './resolvers.ts'
-import { createCheckReport, needsResolvers } from './rules.ts'
+import { createCheckReport, dependsOnResolvers } from './rules.ts'
 import { observeNameServers } from './servers.ts'
 import { type CheckCache, createCheckCache } from './shared-cache.ts'
 import { DNS_PORT, type DnsServer, PUBLIC_RESOLVERS } from './wire/address.ts'
@@ -106,7 +106,7 @@ export async function collectObservations(
     const isVisible = withRecord.length > 0 && withoutRecord.length === 0
     // A resolver queried too early caches the record's absence (RFC 2308). So query resolvers only if all name servers with a
     // usable answer have the record, or if only resolvers can show it.
-    const isTime = causes && (isVisible || needsResolvers(seen))
+    const isTime = causes && (isVisible || dependsOnResolvers(seen))
     const isOwnZone = interception === 'inside'
     // In a network with its own zone of this name, answers over UDP and TCP may be from that zone. So query resolvers only over
     // HTTPS.

@@ -11,7 +11,7 @@ import {
   type TxtObservation,
 } from './observations.ts'
 import type { CheckReport, Finding } from './report.ts'
-import { type FaultWithValues, findFormatFault, findMainValueFault, looksLikeVerification } from './value.ts'
+import { type FaultWithValues, findFormatFault, findSpecificFault, looksLikeVerification } from './value.ts'
 import { formatResolver, hasIpv6Address } from './wire/address.ts'
 import { toRelativeName } from './wire/name.ts'
 import { findPublicSuffix, isRegistryZone, registrableDomainOf } from './wire/registry.ts'
@@ -45,7 +45,7 @@ type ZoneState = DnsObservations &
 /** Derives the report from the observations of a check. Findings are sorted by the verdict that they cause, `fix` first. */
 export function createCheckReport(observations: DnsObservations): CheckReport {
   const { name, expected, location, servers, resolvers } = observations
-  const isUnseen = ({ code }: Finding) => needsResolvers(observations) && NO_REPLY.includes(code)
+  const isUnseen = ({ code }: Finding) => dependsOnResolvers(observations) && NO_REPLY.includes(code)
   const found = diagnoseServers(observations)
     .flatMap((one) => (isUnseen(one) ? diagnoseResolvers(observations, one) : [one]))
     .toSorted((a, b) => verdictRankOf(a.code) - verdictRankOf(b.code))
@@ -112,7 +112,7 @@ const NO_REPLY: readonly FindingCode[] = ['nameserver_unreachable', 'resolver_un
  * Whether only resolvers can show the record: the name servers weren't found, are intercepted, or don't answer TXT queries. False
  * if a name server returned a CNAME, which is usable even if the end of its chain is unknown.
  */
-export function needsResolvers(observations: DnsObservations): boolean {
+export function dependsOnResolvers(observations: DnsObservations): boolean {
   const [first] = diagnoseServers(observations)
   return first !== undefined && NO_REPLY.includes(first.code) && !observations.alias
 }
@@ -136,7 +136,7 @@ function diagnoseResolvers(observations: DnsObservations, unseen: Finding): Find
   const ttl = longestTtlOf(answers)
   const facts = { seconds: ttl === null ? null : secondsToWait(ttl), ...resolverFacts(answers) }
   const values = valuesOf(answers)
-  const best = expected === null ? undefined : findMainValueFault(expected, values, observations.mayBeCut)
+  const best = expected === null ? undefined : findSpecificFault(expected, values, observations.mayBeCut)
   if (best === undefined)
     return [createFinding(unseen.code, { ...unseen.evidence, values: decodeTxtValues(values), ...facts })]
   const zone = location.kind === 'found' ? location.zone : null
@@ -179,7 +179,7 @@ function findCauses(state: ZoneState): Finding[] {
   if (withoutRecord.length === 0) return []
   if (state.expected === null) return findUnregistered(state) ?? findSuspicions(state)
   if (withRecord.length > 0) return [findDisagreement(state)]
-  const best = findMainValueFault(state.expected, valuesOf(withoutRecord), state.mayBeCut)
+  const best = findSpecificFault(state.expected, valuesOf(withoutRecord), state.mayBeCut)
   // Another claim's token at the name doesn't show where the expected value was put, so look for it at other names as well.
   const isFault = best !== undefined && best.fault !== 'stale_token'
   const otherNames = isFault ? undefined : (findCname(state) ?? findMisplaced(state) ?? findWildcard(state))
@@ -233,7 +233,7 @@ const isValueTarget = (target: string): boolean => target.includes('=')
 function findMisplaced(state: ZoneState): Finding[] | undefined {
   const { expected, otherNames } = state
   const places = otherNames?.candidates ?? []
-  const isFaulty = ({ values }: NameWithTxt) => findMainValueFault(expected ?? '', values, state.mayBeCut)
+  const isFaulty = ({ values }: NameWithTxt) => findSpecificFault(expected ?? '', values, state.mayBeCut)
   const place =
     places.find(({ values }) => hasTxtValue(values, expected)) ??
     // Ignore faulty copies at names of the kind `used`, such as the parent: similar values there are probably of other services.
@@ -247,7 +247,7 @@ function findMisplaced(state: ZoneState): Finding[] | undefined {
  */
 function explainMisplaced(state: ZoneState, { name, kind, values }: NameWithTxt): Finding[] {
   const isRight = hasTxtValue(values, state.expected)
-  const fault = isRight ? undefined : findMainValueFault(state.expected ?? '', values, state.mayBeCut)
+  const fault = isRight ? undefined : findSpecificFault(state.expected ?? '', values, state.mayBeCut)
   const there = isRight ? [state.expected] : (fault?.seen ?? decodeTxtValues(values))
   const code = kind === 'doubled' ? 'doubled_name' : 'other_name'
   const value = fault === undefined || fault.fault === 'given_value_cut' ? null : state.expected
@@ -320,7 +320,7 @@ function findDisagreement(state: ZoneState): Finding {
   }
   const serials = withRecord.map(({ soa }) => soa?.serial)
   const damaged = withoutRecord.filter(({ soa }) => soa !== null && serials.includes(soa.serial))
-  const best = findMainValueFault(state.expected ?? '', valuesOf(damaged))
+  const best = findSpecificFault(state.expected ?? '', valuesOf(damaged))
   if (best !== undefined && best.fault !== 'stale_token')
     return createValueFinding(state, best, { copies: damaged.map(serverFact) })
   const facts = { name, zone, with: withRecord.map(serverFact), without: withoutRecord.map(serverFact) }

@@ -59,7 +59,7 @@ const stripQuotes = (text: string): string => stripInvisible(text).replace(QUOTE
  *
  * @param mayBeCut whether a user typed the expected value, which might have been truncated when copied
  */
-export function findMainValueFault(
+export function findSpecificFault(
   expected: string,
   values: readonly TxtValue[],
   mayBeCut = false,
@@ -79,7 +79,7 @@ export function findMainValueFault(
  * Returns the fault that explains how a value differs from the expected one; small changes are tested before large ones. Undefined
  * for the expected value itself, and for an unrelated value such as SPF or another service's proof.
  *
- * @param mayBeCut as in `findMainValueFault`
+ * @param mayBeCut as in `findSpecificFault`
  */
 export function findValueFault(expected: string, value: TxtValue, mayBeCut = false): ValueFault | undefined {
   const seen = decodeTxtBytes(value.bytes)

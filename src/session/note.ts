@@ -37,7 +37,7 @@ export function readNoteFile(
  * Whether a note file (`next.…`) holds a session that may replace `session.json`: one with its refresh token or API key, or one
  * that has ended. The token of any other session may be in no store.
  */
-export function isCompleteSession(next: ReturnType<typeof readNoteFile> | undefined): next is Session {
+export function isUsableSuccessor(next: ReturnType<typeof readNoteFile> | undefined): next is Session {
   return typeof next === 'object' && (next.refreshToken !== undefined || next.ended !== undefined)
 }
 

@@ -16,7 +16,7 @@ import { backoffMs, REQUEST_BACKOFF } from '../timeout.ts'
 import { refreshInterruptedError, sessionOverError, signInHint } from './messages.ts'
 import {
   type AllocatedFile,
-  isCompleteSession,
+  isUsableSuccessor,
   noteFileName,
   preallocateFile,
   promoteNoteFile,
@@ -154,12 +154,12 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
     // `--retry-interrupted` sends the token again.
     if (sent.kind === 'unknown') throw refreshInterruptedError(profile, sent.why)
     if (sent.kind === 'unused') {
-      if (sent.file === undefined) return finishPassWithUnusedToken(sent)
+      if (sent.file === undefined) return toUnusedTokenResult(sent)
       discardNote(files, sent.file, sent.error)
       // If the token may have been sent before, the service may have accepted it then: the outcome stays unknown, although
       // this request didn't use the token.
       if (mayBeSentBefore) throw refreshInterruptedError(profile, sent.error.message)
-      return finishPassWithUnusedToken(sent)
+      return toUnusedTokenResult(sent)
     }
     const note = sent.file
     if (note === undefined) throw new Error('an answer to a token that was not sent')
@@ -202,7 +202,7 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
     } catch (error) {
       if (!(error instanceof CliError)) throw error
       const left = readNoteFile(files, name)
-      const isOnDisk = isCompleteSession(left) || (error.code === 'cannot_write' && left !== 'absent')
+      const isOnDisk = isUsableSuccessor(left) || (error.code === 'cannot_write' && left !== 'absent')
       if (!isOnDisk && (options.always || sent.access === undefined)) throw error
       // Only warn: if `isOnDisk`, the next renewal stores the session from the note file (`next.…`); otherwise the refresh
       // token is lost, but this command can use the new access token.
@@ -241,7 +241,7 @@ async function recoverNext(
   const name = noteFileName({ id, generation: generation - 1 })
   const next = readNoteFile(files, name)
   if (typeof next === 'string' || next.id !== id || next.generation !== generation) return undefined
-  if (tokenIn === undefined && !isCompleteSession(next)) return undefined
+  if (tokenIn === undefined && !isUsableSuccessor(next)) return undefined
   try {
     storeSessionFromNote(files, name, next)
     return { kind: 'changed' }
@@ -362,7 +362,7 @@ export async function preallocateFileAndSendRefreshToken(
  *
  * @throws CliError the failure, if another pass can't help
  */
-export function finishPassWithUnusedToken({ error, isTransient }: UnusedToken): RenewalPassResult {
+export function toUnusedTokenResult({ error, isTransient }: UnusedToken): RenewalPassResult {
   if (error.code === 'session_busy') return { kind: 'changed' }
   if (!isTransient) throw error
   return { kind: 'retry', error }

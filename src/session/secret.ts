@@ -6,7 +6,7 @@ import { CliError } from '../errors.ts'
 import { cannotWriteError, catchError, reasonOf } from '../storage/file-errors.ts'
 import type { Io } from '../terminal/io.ts'
 import { refreshInterruptedError, signInHint, tokenLostError, unsentRefreshTokenError } from './messages.ts'
-import { type AllocatedFile, isCompleteSession, noteFileName, promoteNoteFile, readNoteFile } from './note.ts'
+import { type AllocatedFile, isUsableSuccessor, noteFileName, promoteNoteFile, readNoteFile } from './note.ts'
 import { encodeSession, type ProfileFiles, type Session } from './session-file.ts'
 
 /** Content of a keychain item: the refresh token or API key of a profile, with the sign-in and generation it belongs to. */
@@ -69,7 +69,7 @@ export function findNewestSecret(files: ProfileFiles, session: Session, { item, 
   const { profile } = files
   const token = newerToken(session, item)
   const next = token && readNoteFile(files, noteFileName(token))
-  const hasNote = next !== 'absent' && !isCompleteSession(next)
+  const hasNote = next !== 'absent' && !isUsableSuccessor(next)
   if (session.store === 'keychain' && item === undefined && hasNote) throw failure ?? noItemError(profile)
   let interruption: CliError | undefined
   if (hasNote)

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import {
   diffValues,
   findFormatFault,
-  findMainValueFault,
+  findSpecificFault,
   findValueFault,
   parseGivenValue,
 } from '../../src/dns/value.ts'
@@ -75,7 +75,7 @@ test.each([
 
 test('a TXT record with the expected value and another value as its character-strings has the fault `extra_text`', () => {
   const both = record('other-verify=1234567890', EXPECTED)
-  expect(findMainValueFault(EXPECTED, [both])).toEqual({
+  expect(findSpecificFault(EXPECTED, [both])).toEqual({
     fault: 'extra_text',
     seen: [`"other-verify=1234567890" "${EXPECTED}"`],
   })
@@ -85,9 +85,9 @@ test('a TXT record with the expected value and another value as its character-st
 
 test('of the faults of several TXT values, the most specific one is reported', () => {
   const values = ['v=spf1 -all', 'mc-verify=older', `"${EXPECTED}"`].map((value) => record(value))
-  expect(findMainValueFault(EXPECTED, values)?.fault).toBe('quoted')
-  expect(findMainValueFault(EXPECTED, values.slice(0, 2))?.fault).toBe('stale_token')
-  expect(findMainValueFault(EXPECTED, values.slice(0, 1))).toBeUndefined()
+  expect(findSpecificFault(EXPECTED, values)?.fault).toBe('quoted')
+  expect(findSpecificFault(EXPECTED, values.slice(0, 2))?.fault).toBe('stale_token')
+  expect(findSpecificFault(EXPECTED, values.slice(0, 1))).toBeUndefined()
 })
 
 test('an expected value split into records has the fault `split_records`, even if they are rotated and another value is among them', () => {
@@ -98,7 +98,7 @@ test('an expected value split into records has the fault `split_records`, even i
       const parts = [0, ...ends].map((from, index) => EXPECTED.slice(from, ends[index]))
       const shift = turn % parts.length
       const shuffled = [...parts.slice(shift), 'v=spf1 -all', ...parts.slice(0, shift)]
-      const explained = findMainValueFault(
+      const explained = findSpecificFault(
         EXPECTED,
         shuffled.map((part) => record(part)),
       )
@@ -133,7 +133,7 @@ describe('TXT values of other services and claims', () => {
     fc.assert(
       fc.property(mine, fc.array(others, { maxLength: 8 }), (expected, seen) => {
         const values = seen.map((value) => record(value))
-        expect(findMainValueFault(expected, values)).toBeUndefined()
+        expect(findSpecificFault(expected, values)).toBeUndefined()
         expect(seen.map(findFormatFault).filter(Boolean)).toEqual([])
       }),
     )
@@ -193,10 +193,10 @@ test('the pieces of two compared values join to these values, and separate the c
 test('the search for faults in a value of 65,000 characters, or in 500 values, ends within the test timeout', () => {
   for (const filling of ['-', 'a', '=', '\\', '“', '.', ' ']) explain(`mc-verify=${filling.repeat(65_000)}x`)
   const long = `prefix=${'aB0_'.repeat(16_000)}`
-  findMainValueFault(
+  findSpecificFault(
     long,
     Array.from({ length: 500 }, (_, index) => record(`prefix=v${index}`)),
   )
   const parts = Array.from({ length: 200 }, () => record('a'))
-  expect(findMainValueFault(`${'a'.repeat(150)}b`, parts)?.fault).not.toBe('split_records')
+  expect(findSpecificFault(`${'a'.repeat(150)}b`, parts)?.fault).not.toBe('split_records')
 })

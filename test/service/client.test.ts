@@ -507,11 +507,14 @@ describe('a response', () => {
       written.map(([how, quoted]) => [what, how, () => answer(quoted)] as const),
     )
 
-    it.each(cases)('the error for %s hides the credential that the response quotes %s', async (_what, _how, answer) => {
-      const { client } = await clientWith([answer], { key })
-      const failure = await failed(getContactImport(client, 'i-1'))
-      expect(JSON.stringify(failure)).not.toMatch(/re_Ab|1234/)
-    })
+    it.each(cases)(
+      'the error for %s hides the credential that the response quotes %s',
+      async (_what, _how, answer) => {
+        const { client } = await clientWith([answer], { key })
+        const failure = await failed(getContactImport(client, 'i-1'))
+        expect(JSON.stringify(failure)).not.toMatch(/re_Ab|1234/)
+      },
+    )
   })
 
   it.each<[string, object]>([

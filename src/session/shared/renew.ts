@@ -7,12 +7,12 @@ import { type AllocatedFile, preallocateFile } from '../note.ts'
 import {
   buildNextSession,
   createDoneResult,
-  finishPassWithUnusedToken,
   preallocateFileAndSendRefreshToken,
   type RenewalPass,
   type RenewalPassResult,
   repeatPassesUntilRenewed,
   sessionReplacedOrRemovedError,
+  toUnusedTokenResult,
 } from '../renew.ts'
 import { checkSessionMatch, findFreshAccessToken, NOTE_BYTES, type RenewOptions } from '../session-file.ts'
 import { outcomeFileName, type RenewalAttempt, removeCachedSession, writeCachedSession } from './local.ts'
@@ -133,7 +133,7 @@ async function runEtcdPass(pass: RenewalPass, renewal: EtcdRenewal): Promise<Ren
     // unknown, although this request didn't use the token.
     if (sent.file !== undefined && former !== null)
       throw unknownRefreshOutcomeError(store, own.marker, sent.error.message)
-    return finishPassWithUnusedToken(sent)
+    return toUnusedTokenResult(sent)
   }
   const next = buildNextSession(session, sent, pass)
   if (sent.kind === 'over') {

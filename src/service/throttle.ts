@@ -29,7 +29,7 @@ interface RefusalStreak {
  *
  * A request with `beforeSend` (a token refresh) is neither limited nor paused, because its sender holds the session's lock.
  */
-export function createPacingTransport(
+export function createThrottlingTransport(
   http: HttpTransport,
   clock: Pick<Clock, 'monotonic' | 'now' | 'sleep'>,
   { concurrent }: { readonly concurrent: number },

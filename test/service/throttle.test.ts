@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { HttpRequest, HttpResponse, HttpTransport } from '../../src/context.ts'
-import { createPacingTransport } from '../../src/service/pace.ts'
+import { createThrottlingTransport } from '../../src/service/throttle.ts'
 import { createVirtualClock } from '../dns/virtual-clock.ts'
 import { jsonResponse } from '../fake-context.ts'
 
@@ -33,7 +33,7 @@ function service(answer: (now: number, count: number) => HttpResponse) {
     },
     close: async () => {},
   }
-  const paced = createPacingTransport(http, clock, { concurrent: 16 })
+  const paced = createThrottlingTransport(http, clock, { concurrent: 16 })
   const sendAll = (count: number, request = REQUEST) =>
     Promise.all(Array.from({ length: count }, () => paced.send(request)))
   return { clock, seen, sendAll }
