@@ -162,8 +162,9 @@ export interface HttpResponse {
 
 export interface HttpTransport {
   /**
-   * Performs one HTTP exchange, without following redirects. The transport of `createThrottlingTransport` also pauses and retries; an
-   * abort during a pause rejects with the signal's reason.
+   * Performs one HTTP exchange, without following redirects. The transport of `createThrottlingTransport` also pauses and retries;
+   * an abort during a pause rejects with the signal's reason.
+   *
    * @throws HttpTransportError if no response headers arrived
    */
   send(request: HttpRequest): Promise<HttpResponse>

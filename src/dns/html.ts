@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { type Html, html, type InsertedValue, raw } from '../terminal/html.ts'
 import { stringifyJson } from '../terminal/sanitize.ts'
 import { formatTime } from '../terminal/time.ts'
-import type { CheckReport, ReportContext } from './report.ts'
+import type { CheckReport, ReportMetadata } from './report.ts'
 import { HTML_STYLE_SHEET } from './style.ts'
 import { type DiffPiece, diffValues, formatDiffPiece } from './value.ts'
 import { type AnswerView, type FindingView, type ReportView, TONE_SYMBOLS, toReportView } from './view.ts'
@@ -15,7 +15,7 @@ const MAX_SHOWN_LENGTH = 1000
 /**
  * Renders a report as one HTML file that loads and runs nothing: its Content-Security-Policy allows only its style sheet, by hash.
  */
-export function renderHtmlReport(report: CheckReport, context: ReportContext): string {
+export function renderHtmlReport(report: CheckReport, context: ReportMetadata): string {
   const view = toReportView(report)
   const name = shorten(view.title)
   const hash = createHash('sha256').update(HTML_STYLE_SHEET).digest('base64')
@@ -142,7 +142,7 @@ const list = (values: readonly string[]): Html =>
   html`<ul class="values">${values.map((value) => html`<li><code>${show(value)}</code></li>`)}</ul>`
 
 /** Renders the footer: mailclaim's version, the resolvers where the search began, and the command that repeats the check. */
-function footer({ resolvers, version, command }: ReportContext): Html {
+function footer({ resolvers, version, command }: ReportMetadata): Html {
   const started = resolvers.length === 0 ? 'no resolver' : names(resolvers)
   return html`<footer><p>Made by mailclaim ${version}; the search started at ${started}. To repeat: <code>${show(command)}</code>. This file loads nothing and runs nothing.</p></footer>`
 }

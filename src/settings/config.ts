@@ -13,7 +13,7 @@ import { formatSetting, type ProfileConfig, type SettingKey } from './table.ts'
 const LOCK_TIMEOUT_MS = 5000
 
 /** Content of the configuration file. Values of settings are unparsed: `getSetting` parses a value when it is used. */
-export interface Config {
+export interface ConfigFile {
   version: 1
   /** Name of the profile that `auth switch` chose; absent if `auth switch` was never used. */
   current_profile?: string
@@ -58,7 +58,7 @@ export function getConfigPath({ directories }: ConfigDirectory): string {
  *
  * @throws CliError `cannot_read`, exit 1, for an unreadable or damaged file or one of a later version
  */
-export async function readConfig(context: ConfigDirectory): Promise<Config> {
+export async function readConfig(context: ConfigDirectory): Promise<ConfigFile> {
   return (await readJsonFile(getConfigPath(context), parseConfig)) ?? { version: 1, profiles: {} }
 }
 
@@ -70,8 +70,8 @@ export async function readConfig(context: ConfigDirectory): Promise<Config> {
  */
 export async function updateConfig(
   context: Pick<Context, 'directories' | 'clock' | 'random' | 'interrupts'>,
-  change: (config: Config) => void,
-): Promise<Config> {
+  change: (config: ConfigFile) => void,
+): Promise<ConfigFile> {
   await ensurePrivateDirectory(context.directories.config, 'leave')
   const lock = join(context.directories.config, 'config.lock')
   const busy = () =>
@@ -88,14 +88,14 @@ export async function updateConfig(
 }
 
 /** Validates the parsed JSON of the configuration file. @throws Error with the defect, or CliError for a file of a later version */
-function parseConfig(value: unknown): Config {
+function parseConfig(value: unknown): ConfigFile {
   const config = requireObject(value, 'the file')
   requireFormatNumber(config['version'], 1)
   const { current_profile: current, profiles = {} } = config
   if (current !== undefined && typeof current !== 'string') throw new Error('current_profile is not text')
   for (const [name, settings] of Object.entries(requireObject(profiles, 'profiles')))
     requireObject(settings, `profiles.${name}`)
-  return { ...config, profiles } as Config
+  return { ...config, profiles } as ConfigFile
 }
 
 function requireObject(value: unknown, name: string): Record<string, unknown> {

@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { parseResolver } from './addresses.ts'
-import { type Config, readConfig } from './config.ts'
+import { type ConfigFile, readConfig } from './config.ts'
 import type { OptionDefinition, OptionName, OptionValues } from './option.ts'
 import { parseFieldPaths } from './parse-value.ts'
 import { requireAbsoluteDirectories } from './paths.ts'
@@ -59,7 +59,7 @@ export interface Settings {
   readonly profile: UnparsedSetting
   readonly chosen: UnparsedSettings
   readonly profileConfig: ProfileConfig
-  readonly config: Config
+  readonly config: ConfigFile
   /** Error of reading the configuration file, which commands may tolerate: `config` is then empty. Undefined without an error. */
   readonly configProblem: CliError | undefined
   /** Output format: from `--format` or `--json`, else the command's own default, else `table` on a terminal and `tsv` elsewhere. */
@@ -98,7 +98,7 @@ export async function resolveSettings(
 ): Promise<Settings> {
   const { environment, directories, stdin, stdout, stderr } = context
   requireAbsoluteDirectories(directories)
-  let config: Config = { version: 1, profiles: {} }
+  let config: ConfigFile = { version: 1, profiles: {} }
   let problem: CliError | undefined
   try {
     config = await readConfig(context)
