@@ -211,7 +211,7 @@ test('the documents have less than 19,000 words in total', () => {
   expect(words.reduce((sum, count) => sum + count)).toBeLessThan(19_000)
 })
 
-test('a documented transcript matches output with other line breaks, and with any text in the place of …', () => {
+test('a documented transcript matches output with other line breaks, and with any text in place of the ellipsis (…)', () => {
   const [first, second] = transcript('$ one \\\n  more\na …\nb\n$ echo $?\n8')
   expect(first).toEqual({ command: 'one \\\n  more', printed: 'a …\nb\n' })
   expect(second).toEqual({ command: 'echo $?', printed: '8\n' })

@@ -179,7 +179,7 @@ describe.runIf(needs('posix'))('the compile cache', () => {
     },
   )
 
-  it('compiled code is not cached in a sticky directory itself, in which others can create files', () => {
+  it('compiled code is not cached directly in a sticky directory, in which others can create files', () => {
     const { compiled, chosen } = createCache()
     mkdirSync(compiled, { recursive: true })
     chmodSync(compiled, 0o1777)

@@ -229,7 +229,7 @@ interface Cause {
    * counted together.
    */
   readonly title: string
-  /** Message for the first of the domains, as an example. */
+  /** Message for the first domain with this cause, as an example. */
   readonly message: string
   readonly fix: string | undefined
   readonly domains: string[]

@@ -17,7 +17,7 @@ const PHASES = {
   expired: { isOpen: false, needsRecord: false },
   /** A newer claim, maybe another team's, has replaced this one. One more claim would end the newer one. */
   superseded: { isOpen: false, needsRecord: false },
-  /** The claim was canceled, has failed, or has ended with an unknown status. */
+  /** The claim was canceled, has failed, or has ended with an unknown or missing status. */
   ended: { isOpen: false, needsRecord: false },
 } as const
 

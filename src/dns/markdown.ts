@@ -4,7 +4,7 @@ import type { CheckReport, ReportMetadata } from './report.ts'
 import { type AnswerView, type FindingView, renderValueDifference, toReportView } from './view.ts'
 import type { RichText } from './words.ts'
 
-/** Maximum width in columns at which a finding shows the expected value above the one found. */
+/** Maximum width in columns of the comparison of an expected and a found value; a wider one is left out. */
 const MAX_COLUMNS = 300
 
 /**

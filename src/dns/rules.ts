@@ -408,7 +408,7 @@ const resolverFacts = (some: readonly ResolverObservation[]): Evidence => ({
 
 /**
  * Finds resolvers that lack the record although the name servers have it: `cached` if outdated data in their caches explains it,
- * otherwise the warning `resolver_differs`.
+ * otherwise, unless they fail DNSSEC validation, the warning `resolver_differs`.
  */
 function findStaleResolvers(state: ZoneState): Finding[] {
   if (state.expected === null || state.alias?.hasTxtBeside) return []

@@ -31,8 +31,8 @@ export function buildAuthorizationUrl(
 }
 
 /**
- * A valid authorization response (RFC 6749 section 4.1.2): its parameters with a code, or the service's OAuth error as an
- * exception.
+ * A valid authorization response (RFC 6749 section 4.1.2): its parameters with a code, or the service's OAuth error as a
+ * `CliError`.
  */
 export type AuthorizationResponse = URLSearchParams | CliError
 

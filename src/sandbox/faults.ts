@@ -128,7 +128,7 @@ function readFault(given: Record<string, unknown>) {
     kind,
     /** Matches the request paths that the fault applies to; `*` in the given path stands for any text. */
     path: new RegExp(`^${path.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*')}$`),
-    /** Whether to process the request also for the kinds `status` and `reset`, so that it takes effect on the server. */
+    /** Whether faults of the kinds `status` and `reset` process the request too, so that it takes effect on the server. */
     after: given['after'] === true,
     /** Milliseconds of real time to wait when the request arrives, before any processing. */
     beforeMs: number('before_ms', 0),

@@ -251,8 +251,8 @@ export const TRANSPORT_HINTS: Partial<Record<HttpTransportError['kind'], string>
 }
 
 /**
- * Creates the exception for a request without a complete response: `timeout` or `unreachable`, exit 7. If a POST may have been
- * sent, the hint warns that the service may have acted on it.
+ * Creates the error for a request without a complete response: `timeout` or `unreachable`, exit 7. If a POST may have been sent,
+ * the hint warns that the service may have acted on it.
  */
 export function noResponseError(error: HttpTransportError, url: URL, method: string): CliError {
   const isLost = method === 'POST' && error.sent === 'maybe'

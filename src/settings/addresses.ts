@@ -60,7 +60,7 @@ export function parseServerUrl(
   const typed = text.trim()
   const url = URL.canParse(typed) ? new URL(typed) : undefined
   // Check the typed text: `new URL` drops tabs and soft hyphens, adds slashes, and decodes `%61` in a host. Apply the Unicode
-  // pattern to non-ASCII text only, because compiling it delays a start.
+  // pattern to non-ASCII text only, because compiling it slows the program's start.
   const hasInvisible = /[^\x00-\x7f]/.test(typed) && INVISIBLE_OR_SYMBOL.test(typed)
   if (url === undefined || hasInvisible || !PLAIN_URL.test(typed)) throw unusable('is not a URL')
   if (url.protocol !== 'https:' && url.protocol !== 'http:') throw unusable('is not an https address')

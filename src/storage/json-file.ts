@@ -81,7 +81,7 @@ export function unusableFileError(
 /**
  * Rejects a format number that differs from the one that this version reads.
  *
- * @throws Error with the defect: of a later version, or damaged
+ * @throws Error that says that the file is damaged or was written by a later version
  */
 export function requireFormatNumber(actual: unknown, supported: number): void {
   if (actual === supported) return

@@ -36,7 +36,10 @@ function redactOne(text: string, secret: string, placeholder: string): string {
 /** A range of a text, in UTF-16 units; `to` is exclusive. */
 type Span = readonly [from: number, to: number]
 
-/** Finds spans in the decoded text and replaces them in the original text; overlapping or adjacent spans get one placeholder. */
+/**
+ * Decodes a text's escapes, finds spans in the result, and replaces them in the original text; overlapping or adjacent spans get
+ * one placeholder.
+ */
 function replaceDecoded(text: string, placeholder: string, find: (plain: string) => Iterable<Span>): string {
   const { plain, ends } = decodeEscapes(text)
   let left = ''

@@ -18,8 +18,8 @@ const UNITS: readonly Unit[] = [
 ]
 
 /**
- * Formats a duration as a rounded amount of one unit: "45 seconds", "3 minutes", "9 days". From 90 minutes to two hours, the result
- * is such as "1 h 41 min"; for Infinity, "more than a year".
+ * Formats a duration as a rounded amount of one unit: "45 seconds", "3 minutes", "9 days". Exceptions: hours and minutes from 90
+ * minutes to two hours ("1 h 41 min"), and "more than a year" for Infinity.
  *
  * @param style `short` for narrow places: "45 s", "3 min", "2 h", "9 days"
  */

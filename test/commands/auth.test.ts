@@ -289,7 +289,7 @@ it('logout of an unknown profile exits 2, and keeps the session of the default p
   expect(world.session()).toBeDefined()
 })
 
-it('logout with a locked keychain exits 4, and the next logout, with the keychain unlocked, removes the secret', async () => {
+it('logout with a locked keychain exits 4, and the next logout, with the keychain unlocked, deletes the keychain item', async () => {
   const keychain = createFakeKeychain()
   const world = await signedIn({ keychain }, 'keychain')
   keychain.trouble = 'locked'

@@ -40,7 +40,7 @@ function claiming(later?: (second: number) => object, more: WorldOptions = {}) {
 
 const steps = (stdout: string) => jsonLines(stdout).map(({ event }) => event)
 
-test('claim creates, checks, verifies and follows a claim to its completion, and shows the next steps once', async () => {
+test('mailclaim claim creates, checks, verifies and follows a claim to its completion, and shows the next steps once', async () => {
   const world = claiming()
   const { code, stdout, stderr } = await world.run('claim', 'example.com', '--format', 'jsonl')
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })

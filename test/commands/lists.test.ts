@@ -72,7 +72,7 @@ describe('a list of the service', () => {
       },
     )
 
-    it.each([404, 418, 422])('imports list hints at no --after if page 2 gets status %i', async (status) => {
+    it.each([404, 418, 422])('imports list suggests no --after if page 2 gets HTTP %i', async (status) => {
       const { err } = await broken('imports list --all --format tsv', status)
       expect(err).toContain('; the list ends after 100 items\n')
       expect(err).not.toContain('--after')

@@ -156,7 +156,7 @@ test.each([
   [{ status: 'expired' }, {}],
   [{ status: 'under_review' }, {}],
 ])(
-  'the control API sets the status of a claim, named by its domain or `domain_id`, to %j',
+  'the control API sets a claim, given by its domain or `domain_id`, to the status and reason %j',
   async (outcome, reasons) => {
     const sandbox = await sandboxForTest(SLOW)
     const { claim, get } = await claimed(sandbox, 'example.com')

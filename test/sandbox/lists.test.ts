@@ -90,7 +90,7 @@ test('a request for an import returns the import with the given id, or status 40
   expect((await api(sandbox, 'GET', '/contacts/imports?status=done')).status).toBe(422)
 })
 
-test('imports progress with the virtual clock until they complete or fail', async () => {
+test('contact imports progress with the virtual clock until they complete or fail', async () => {
   const sandbox = await sandboxForTest()
   const seen: unknown[] = []
   for (const seconds of [0, 15, 30, 60]) {

@@ -200,12 +200,12 @@ describe('errors of the token endpoint', () => {
 
 describe('the authorization endpoint', () => {
   test.each([
-    ['another response type', { response_type: 'token' }, 'unsupported_response_type'],
+    ['the response type `token`', { response_type: 'token' }, 'unsupported_response_type'],
     ['no challenge', { code_challenge: undefined }, 'invalid_request'],
     ['a plain challenge', { code_challenge_method: 'plain' }, 'invalid_request'],
     ['an unknown scope', { scope: 'everything' }, 'invalid_scope'],
     ['a relative resource', { resource: 'mail' }, 'invalid_target'],
-  ])('an authorization request with %s redirects with an error', async (_row, changes, error) => {
+  ])('an authorization request with %s gets a redirect with an error', async (_row, changes, error) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const target = await authorize(sandbox, changes)
     expect(target?.origin).toBe('http://127.0.0.1:41234')

@@ -75,7 +75,7 @@ test('paced requests stop waiting and return the 429 after five minutes of refus
   expect(seen.sent).toBeLessThan(500)
 })
 
-test('a paced request returns a 429 with a Retry-After of an hour at once', async () => {
+test('the throttling transport returns a 429 response at once if its Retry-After is an hour', async () => {
   const { clock, sendAll } = service(() => refused('3600'))
   expect((await sendAll(20)).map(({ status }) => status)).toEqual(Array(20).fill(429))
   expect(clock.monotonic()).toBeLessThan(1000)
@@ -90,7 +90,7 @@ test('a paced request returns a 503 with Retry-After without a retry, and later 
   expect(clock.monotonic()).toBeGreaterThan(5000)
 })
 
-test('a paced request whose timeout is shorter than the pause gets the refusal at once, with the remaining seconds as Retry-After', async () => {
+test('if the pause exceeds the timeout of a request, the throttling transport returns a 429 at once, with the remaining seconds as Retry-After', async () => {
   const { clock, sendAll } = service((now) => (now < 40_000 ? refused('40') : ok()))
   const waiting = sendAll(1, { ...REQUEST, timeoutMs: 45_000 })
   await clock.sleep(1000)

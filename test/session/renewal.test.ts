@@ -360,7 +360,7 @@ describe('a session', () => {
     ['service', { baseUrl: 'http://127.0.0.1:9' }],
     ['client', { clientId: 'another' }],
   ])(
-    'a refresh token is not sent if the settings name another %s than the session',
+    'a refresh token is not sent if its session belongs to another service or client than the settings name (%s)',
     async (_what, options) => {
       const world = await signedIn([])
       const io = createIo(world.context, await fakeSettings(world.context, options))

@@ -265,7 +265,7 @@ test('claims check --wait repeats the check until the record is visible', async 
 test.each([
   ['claim', 'example.com'],
   ['claims', 'check', 'example.com', '--wait'],
-])('mailclaim %s %s, waiting for the record, prints each mistake and its hint once', async (...words) => {
+])('mailclaim %s %s, waiting for the record, prints the hint for each mistake once', async (...words) => {
   const states = [[`"${VALUE}"`], [VALUE.slice(0, -2)], [VALUE]]
   const world = await knowing({
     txt: () => states[Math.floor(world.clock.monotonic() / 200_000)] ?? [VALUE],

@@ -52,7 +52,7 @@ test('claims forget of a domain with two claims forgets the newer one, and print
   expect(stderr).toMatch(/^The claim d2 .* An earlier claim of it is still listed: d1\.\n$/)
 })
 
-test('with several domains, claim and claims create name the domain in a warning about an unused option or an open claim', async () => {
+test('with several domains, mailclaim claim and mailclaim claims create name the domain in a warning about an unused option or an open claim', async () => {
   const world = createWorld({
     respond: (request, body) =>
       request === 'POST /domains/claim'
