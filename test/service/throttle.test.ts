@@ -43,7 +43,7 @@ const refused = (retryAfter?: string) =>
   jsonResponse(429, {}, retryAfter === undefined ? {} : { 'retry-after': retryAfter })
 const ok = () => jsonResponse(200, {})
 
-test('1,000 paced requests to a service that accepts 50 per second succeed within 25 seconds, up to 16 at once', async () => {
+test('1,000 throttled requests to a service that accepts 50 per second succeed within 25 seconds, up to 16 at once', async () => {
   let second = -1
   let left = 0
   const { clock, seen, sendAll } = service((now) => {
@@ -67,7 +67,7 @@ test.each([1, 8])('with %i request(s) at once, pauses double on 429s without Ret
   expect([...sent]).toEqual([0, 1, 3, 7, 15, 31])
 })
 
-test('paced requests stop waiting and return the 429 after five minutes of refusals', async () => {
+test('throttled requests stop waiting and return the 429 after five minutes of refusals', async () => {
   const { clock, seen, sendAll } = service(() => refused('20'))
   const statuses = new Set((await sendAll(100)).map(({ status }) => status))
   expect(statuses).toEqual(new Set([429]))
@@ -81,7 +81,7 @@ test('the throttling transport returns a 429 response at once if its Retry-After
   expect(clock.monotonic()).toBeLessThan(1000)
 })
 
-test('a paced request returns a 503 with Retry-After without a retry, and later requests wait', async () => {
+test('a throttled request returns a 503 with Retry-After without a retry, and later requests wait', async () => {
   const { clock, sendAll } = service((_now, count) =>
     count === 1 ? jsonResponse(503, {}, { 'retry-after': '5' }) : ok(),
   )
