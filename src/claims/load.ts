@@ -246,8 +246,8 @@ export const bestEffortOptions = (deadline: Deadline | undefined): RequestOption
 })
 
 /**
- * Function that gets a claim from the service, or from the ledger if the request fails or none is needed. Throws if the ledger
- * has no copy, and also if the service no longer has the claim or its response is unusable.
+ * Function that gets a claim from the service, or from the ledger if the request fails or none is needed. Throws the error of a
+ * failed request if the ledger has no copy, the service no longer has the claim, or the response is unusable.
  */
 export type ClaimReader = (target: ClaimTarget, deadline?: Deadline) => Promise<DomainClaim>
 

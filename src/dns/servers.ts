@@ -11,8 +11,8 @@ import { hasTxtValue, MAX_CNAMES, readTxtAnswer, type TxtAnswer, type TxtValue }
 /** Maximum milliseconds for a query to one name server. */
 const SERVER_MS = 4000
 /**
- * Maximum number of addresses queried. Each that responds costs three queries or more (TXT, SOA, NS), and more servers hardly tell
- * more.
+ * Maximum number of name servers' addresses that a check queries. Each that responds costs three queries or more (TXT, SOA, NS),
+ * and more servers hardly tell more.
  */
 const MAX_ADDRESSES = 24
 
@@ -88,7 +88,7 @@ interface ServerReply extends ServerObservation {
   readonly txt: TxtAnswer | undefined
 }
 
-/** Observation of a query without a response. */
+/** Observation for a query that wasn't sent; after a query without a response, the caller replaces `outcome` and `ms`. */
 const NO_ANSWER: TxtObservation = {
   ...{ outcome: 'not_checked', values: [], ttl: null, negativeTtl: null, alias: null },
   ...{ authoritative: false, ms: null },

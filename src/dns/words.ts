@@ -275,7 +275,8 @@ const MAX_LONG_LISTED = 2
 /**
  * Fills facts into a template of the tables above.
  *
- * @throws Error for a placeholder outside of brackets without a fact, and for a key that `REASONS` or `REMEDIES` doesn't have
+ * @throws Error for a placeholder outside of brackets without a fact, and for a fact of the kind `words` or `remedy` that isn't a
+ *   key of `REASONS` or `REMEDIES`
  */
 export function fillTemplate(template: string, facts: Evidence): RichText {
   return template.split(/\[([^\]]*)\]/).flatMap((part, index) => {

@@ -85,8 +85,8 @@ export function parsePastedRedirect(
 }
 
 /**
- * Prepares a paste for `findRedirect`: removes line breaks and blanks, marks with NUL where a line may be cut off, undoes common
- * escapes of `&`, `?` and `=`, and up to three layers of percent-encoding until `code=` or `error=` appears.
+ * Prepares a paste for `findRedirect`: removes line breaks and blanks, marks with NUL where the terminal may have cut off a line,
+ * undoes common escapes of `&`, `?` and `=`, and up to three layers of percent-encoding until `code=` or `error=` appears.
  */
 function normalizePaste(text: string): string {
   let plain = text

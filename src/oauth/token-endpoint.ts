@@ -323,8 +323,8 @@ function classifyResponse(response: TokenResponse): RefreshOutcome {
 }
 
 /**
- * Classifies a refresh request that failed with an exception. The refresh token counts as unused only if no byte of the request can
- * have left this machine.
+ * Classifies a refresh request by the error that it failed with. The refresh token counts as unused only if no byte of the request
+ * can have left this machine.
  */
 function classifyFailure(error: unknown, base: URL): RefreshOutcome {
   if (!(error instanceof HttpTransportError) || error.sent === 'maybe')

@@ -134,7 +134,7 @@ export interface DnsResponse {
 /**
  * Returns the response to a question (RFC 1034, section 4.3.2); `'silence'` to send none.
  * @param asked the name in the question's letter case, which the answer's owner name repeats
- * @param recursion whether the query has RD set: then a zone's fault shows as at a recursive resolver
+ * @param recursion whether the query has RD set: if the zone has a fault, such a query gets a recursive resolver's response
  */
 export function answerQuestion(
   zones: ZoneStore,

@@ -216,7 +216,7 @@ export function unsuccessfulResponseError(
 export const isRedirect = ({ status }: HttpResponse) => status >= 300 && status < 400
 
 /**
- * Creates the exception `redirected`, exit 7, for a redirect (RFC 9110 section 15.4), which this program never follows.
+ * Creates the error `redirected`, exit 7, for a redirect (RFC 9110 section 15.4), which this program never follows.
  *
  * @param request method and path of the request
  * @param secrets texts that the message leaves out

@@ -36,7 +36,7 @@ export type ContactImport = Received<typeof CONTACT_IMPORT_SHAPE>
 export const CONTACT_IMPORT_FIELDS = fieldNamesOf(CONTACT_IMPORT_SHAPE)
 
 /**
- * Example of a domain claim, from which its type, its field names and the type check of responses (except of `ttl`) are derived.
+ * Example of a domain claim, from which `DomainClaim`, the field names and the type check of responses (without `ttl`) are derived.
  */
 export const CLAIM_SHAPE = {
   object: 'domain_claim',

@@ -58,7 +58,7 @@ const UNNAMED: Readonly<Record<string, string>> = {
 const unnamed = (error: unknown) => UNNAMED[String((error as Partial<NodeJS.ErrnoException> | null)?.errno)]
 
 /**
- * Returns the cause of an error in one line: for "ENOSPC: no space left on device, write" the words after the code; else the
+ * Returns the cause of an error in one line: "no space left on device" for "ENOSPC: no space left on device, write"; else the
  * error code, or the message if there is none.
  */
 export function reasonOf(error: unknown): string {

@@ -7,7 +7,7 @@ import { escapeTsvCell, stringifyJson } from './sanitize.ts'
 /** The part of a command's `Io` that the output formats use. */
 export interface OutputContext extends Pick<Context, 'stdout' | 'environment' | 'clock'> {
   readonly settings: Settings
-  /** Writes each text to stderr as one line, wrapped on a terminal, unless `--quiet` or a JSON format is chosen. */
+  /** Writes each text to stderr as one line, wrapped on a terminal. Does nothing with `--quiet` or a JSON format. */
   say(...lines: readonly string[]): Promise<void>
   /** Suggests a next step on stderr, unless `--quiet`. */
   hint(text: string): Promise<void>

@@ -61,7 +61,7 @@ describe('the command of --publish', () => {
     ['sh no-such-script.sh', undefined],
     ['if true; then no-such-command; fi', undefined],
     ['"no such command"', undefined],
-  ])('the check of the --publish command `%s` reports this missing command: %s', async (command, missing) => {
+  ])('the check of the --publish command `%s` reports as missing: %s', async (command, missing) => {
     const looked = publishing(command)
     if (missing === undefined) return void (await looked)
     await expect(looked).rejects.toMatchObject({

@@ -124,7 +124,7 @@ test.runIf(needs('posix'))('the chmod remedy of doctor quotes directory names fo
   for (const path of Object.values(paths)) expect(statSync(path).mode & 0o077).toBe(0)
 })
 
-test('the report of doctor on a terminal shows the remedy, which the error does not repeat', async () => {
+test('the report of mailclaim doctor on a terminal shows the remedy of a problem, which the error message does not repeat', async () => {
   const context = createSetup({ environment: { apiKey: 'key-1' }, terminal: { columns: 200 } })
   expect(await run(['doctor', '--no-color'], context)).toBe(3)
   expect(context.stdout.text).toContain(

@@ -146,7 +146,7 @@ describe('login', () => {
     expect(context.stderr.text).toContain('Signed in at http://127.0.0.1:1 as profile default')
   })
 
-  it('login prompts for missing settings, validates the answers, and mentions the sandbox', async () => {
+  it('mailclaim login prompts for missing settings, validates the answers, and mentions the sandbox', async () => {
     const asked: string[] = []
     const context = contextWith({
       terminal: { columns: 80 },

@@ -136,7 +136,7 @@ describe.runIf(needs('gnome-keyring'))('the program with a keychain', () => {
     expect(await world.session.counts()).toMatchObject({ refreshes: 0 })
   })
 
-  it('a program killed while the keychain prompts for its password leaves no helper process behind', async () => {
+  it('a mailclaim process that is killed while the keychain prompts for its password leaves no helper process behind', async () => {
     const { world, keyring: prompting } = await createOutdatedSession('prompting')
     const running = world.start(['auth', 'token'], { env: prompting.env })
     const helper = await childOf(running.child.pid ?? 0)

@@ -354,7 +354,7 @@ describe('a refresh', () => {
     expect(said.replace(/[\0\u200b\ufffd]|\\u0000|\\u200b/g, '')).not.toMatch(/rtNEW|[%xu0]4e/)
   })
 
-  it.each(['utf16le', 'utf16be'])('a %s token response is reported as binary data', async (encoding) => {
+  it.each(['utf16le', 'utf16be'])('a token response in %s is reported as binary data', async (encoding) => {
     const bytes = Buffer.from(`\ufeff${JSON.stringify(WHOLE)}`, 'utf16le')
     const text = new TextDecoder().decode(encoding === 'utf16be' ? bytes.swap16() : bytes)
     const { outcome } = await refreshOnce(() => textResponse(200, text))

@@ -111,8 +111,8 @@ export async function sealSession(value: EtcdSession, { key, sealing }: EtcdSetu
 /**
  * Decrypts a value that `sealSession` encrypted.
  *
- * @throws CliError `store_unavailable`, exit 4, if the value can't be decrypted with this key, or is for another etcd key or in
- *   another format
+ * @throws CliError `store_unavailable`, exit 4, if the value can't be decrypted with this encryption key, belongs to another etcd
+ *   key, or has another format
  */
 export async function unsealSession(sealed: string, { key, sealing }: EtcdSetup): Promise<EtcdSession> {
   try {
