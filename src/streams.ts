@@ -123,7 +123,7 @@ export function createOutputStream(
         if (isInterrupted) throw error
         const { code, message } = error as NodeJS.ErrnoException
         if (code === 'EPIPE' || code === 'EOF') throw new OutputClosedError('the reader went away')
-        // Any other error, such as a full disk (ENOSPC), is a failure: data is missing where the user wants it.
+        // An error other than a closed pipe, such as a full disk (ENOSPC), is a failure: data is missing where the user wants it.
         throw new CliError('output_failed', `the output cannot be written: ${message}`, {
           hint: 'what was written is incomplete; check where it goes, and run the command again',
           cause: error,

@@ -127,7 +127,7 @@ async function readText(from: string, { stdin, interrupts }: Io): Promise<string
  * begin with `#`, and Excel's first line `sep=…`.
  *
  * @returns the trimmed cells of each row, and the number of the row's first line in the file
- * @throws CliError exit 2 if a quoted cell isn't closed, or has line breaks and a stray quotation mark
+ * @throws CliError exit 2 if a quoted cell isn't closed, or a row with line breaks in a cell has a stray quotation mark
  */
 async function parseRows(text: string, name: string) {
   const { CsvError, parse } = await import('csv-parse/sync')

@@ -71,8 +71,8 @@ export function extractRecord(claim: DomainClaim, domain = normalizeDomainName(c
   const reserved = within.split('.').find((label) => RESERVED_LABELS.has(label))
   if (reserved !== undefined)
     throw invalidResponseError(`the record's name ${shown} is reserved: ${reserved} proves other things`)
-  // Refuse a value of another form: it proves no ownership, and a `--publish` script that doesn't quote the value could execute
-  // parts of it.
+  // Refuse a value that isn't of the form `prefix=token`: it proves no ownership, and a `--publish` script that doesn't quote
+  // the value could execute parts of it.
   if (!canBeExpectedValue(record.value))
     throw invalidResponseError(
       `the value ${JSON.stringify(clip(record.value, 100))} isn't of the form prefix=token`,

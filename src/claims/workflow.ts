@@ -206,7 +206,8 @@ export function describeIgnoredOptions({ name: _, ...options }: CreateClaimReque
  * request may succeed anyway: with verdict `unknown`, or as `mayVerifyEarly` says.
  *
  * @returns `claim` as last seen; `report` if the claim needs a record that isn't ready; `error` if the deadline ended the wait
- * @throws CliError an error of a request for the claim, unless the service refused it (exit 6) or was unavailable (exit 7)
+ * @throws CliError as `toExpectedRecord`; an error of a request for the claim, unless the service refused the request (exit 6) or
+ *   was unavailable (exit 7)
  */
 async function* waitForDns(begun: DomainClaim, task: ClaimTask): ClaimEvents {
   const { options, io } = task

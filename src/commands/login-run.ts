@@ -124,8 +124,8 @@ function validationResult(check: () => unknown): true | string {
 }
 
 /**
- * Tests the credential store before the sign-in. If there is no keychain and `store` isn't set, asks the user whether a file may be
- * used instead, where prompts are allowed.
+ * Tests the credential store before the sign-in. If there is no keychain, `store` isn't set, and prompts are allowed, asks the user
+ * whether a file may be used instead.
  *
  * @throws CliError as `prepareLocalSignIn` and `prepareEtcdSignIn`; exit 2 for an API key with the store `etcd`
  */

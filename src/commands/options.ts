@@ -30,7 +30,8 @@ export async function loadCommandDefinition(
 }
 
 /**
- * Returns the options of the settings that a command takes besides the global ones; if `command` is undefined, the global ones.
+ * Returns the options of the settings that only some commands take, `command` among them; without `command`, the options of the
+ * settings that every command takes.
  *
  * @param command path of a command, joined by spaces, such as `auth token`
  */

@@ -253,7 +253,10 @@ function readReferral(message: DnsMessage, zone: string, name: string, port: num
   return owner === undefined ? undefined : readDelegation(message, owner, port)
 }
 
-/** Returns addresses of a zone's name servers: from glue and, with fewer than three, from lookups of up to three other hosts. */
+/**
+ * Returns addresses of a zone's name servers from glue. If glue has fewer than three addresses, looks up up to three hosts without
+ * glue as well.
+ */
 async function findServerAddresses({ hosts }: Delegation, check: DnsCheck): Promise<DnsServerAddress[]> {
   const glued = [...hosts.values()].flat()
   if (glued.length >= 3) return alternateFamilies(glued)

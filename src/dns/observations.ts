@@ -281,7 +281,10 @@ export function groupByOutcome(servers: readonly ServerObservation[]) {
     withoutRecord: of('mismatch', 'absent', 'nxdomain', 'alias'),
     /** Servers that don't serve the zone: an unusable response to the TXT query, and no SOA record of the zone. */
     lame: failed.filter(({ soa }) => soa === null),
-    /** Servers without a complete response (also about a CNAME's target), and servers of the zone that fail for the TXT query. */
+    /**
+     * Servers without a complete response, or with a CNAME chain whose end is unknown; and servers of the zone that fail for the
+     * TXT query.
+     */
     silent: [...of('timeout', 'unreachable'), ...failed.filter(({ soa }) => soa !== null)],
   }
 }

@@ -17,7 +17,7 @@ const FAULT_KINDS = [
   /** Delays the response by `before_ms` and `after_ms`, which the other kinds can have, too. */
   'delay',
 ] as const
-/** Kinds of faults that process the request even without `after`. */
+/** Kinds of faults for which the sandbox processes the request even without `after`. */
 const PROCESSING_KINDS = ['drop', 'truncate', 'merge', 'delay']
 
 type Fault = ReturnType<typeof readFault>

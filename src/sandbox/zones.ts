@@ -65,7 +65,8 @@ export function createZoneStore() {
   function findZone(name: string): DnsZone | undefined {
     for (let apex = name; ; apex = parentName(apex)) {
       const zone = zones.get(apex)
-      // Don't return the root for other names: its NXDOMAIN would deny a top-level domain that may exist outside of the sandbox.
+      // Don't return the root zone for a name below the root: its NXDOMAIN would deny a top-level domain that may exist outside of
+      // the sandbox.
       if (zone !== undefined || apex === '') return apex === '' && name !== '' ? undefined : zone
     }
   }

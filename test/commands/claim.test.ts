@@ -74,7 +74,7 @@ test('claim --json prints the claim on stdout at its timeout, and exits 8 with o
   expect(jsonLines(events.stdout)[2]).toMatchObject({ report: { verdict: 'fix', claim: null } })
 })
 
-test('claim resumes the open claim of a domain, with a warning about an option without effect, but creates a second claim for another --region', async () => {
+test('`claim` resumes the open claim of a domain, with a warning about an option without effect, but creates a second claim for another --region', async () => {
   const world = claiming(undefined, { txt: () => [] })
   await world.run('claim', 'example.com', '--timeout', '1')
   const { stderr } = await world.run('claim', 'example.com', '--timeout', '1', '--open-tracking')
@@ -134,7 +134,7 @@ test.each([
   ['canceled', 9],
   ['blocked', 9],
   ['completed', 0],
-])('claim, waiting for DNS, ends within two minutes after the claim becomes %s', async (status, exit) => {
+])('`claim`, waiting for DNS, ends within two minutes after the claim becomes %s', async (status, exit) => {
   const world = claiming((second) => (second > 65 ? { status } : {}), { txt: () => [] })
   const { code, stdout, stderr } = await world.run('claim', 'example.com', '--format', 'jsonl')
   const events = ['created', 'record', 'waiting', 'status', 'done']
@@ -190,7 +190,7 @@ test('claim waits for the end of a block only with --through-blocked', async () 
 test.each([
   [0, 0],
   [1, 7],
-])('if the --publish command exits with code %i, claim exits with code %i', async (ends, exit) => {
+])('if the --publish command exits with code %i, `claim` exits with code %i', async (ends, exit) => {
   let values: string[] = []
   const world = claiming(undefined, {
     txt: () => values,

@@ -147,7 +147,7 @@ describe.runIf(needs('gnome-keyring'))('the program with a keychain', () => {
 })
 
 describe.runIf(needs('gnome-keyring'))('Ctrl-C', () => {
-  it('Ctrl-C while the keychain prompts for its password ends the helper, and the program with exit 130', async () => {
+  it('Ctrl-C while the keychain prompts for its password ends the keychain helper process, and the program with exit 130', async () => {
     const { world, keyring: prompting } = await createOutdatedSession('prompting')
     const running = world.start(['auth', 'token', '--json'], { env: prompting.env, group: true })
     const helper = await childOf(running.child.pid ?? 0)

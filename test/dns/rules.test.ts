@@ -278,7 +278,7 @@ test.each([
   expect(findings).toMatchObject([{ code: 'cname_at_name', fix: expect.stringContaining(fix) }])
 })
 
-test('each list of name servers in a message has at most two servers, and names one with several addresses once, without address', () => {
+test('each list of name servers in a message has at most two servers, and names a server with several addresses once, without address', () => {
   const [v4, v6] = [{ address: '192.0.2.7' }, { address: '2001:db8::7' }]
   const hosts = ['ns1.example.com', 'ns2.example.com', 'ns3.example.com', 'ns4.example.com']
   const [one, ...others] = hosts.map((host) => ({ ...MATCH, host }))

@@ -48,7 +48,7 @@ const ANSWER_LIMIT_MS = 30_000
 const DELIVERY_LIMIT_MS = 50_000
 /** Size in bytes of an outcome file (`pending.…`), whose text is an encrypted session and so longer than `session.json`. */
 const OUTCOME_FILE_BYTES = 2 * NOTE_BYTES
-/** Milliseconds between two reads of etcd while another process's marker is in it, before jitter. */
+/** Milliseconds, before jitter, between two reads of etcd while another process's renewal marker is in the value. */
 const POLL_MS = 1000
 
 /** State that this process keeps from pass to pass while it renews a session in etcd. */
@@ -129,8 +129,8 @@ async function runEtcdPass(pass: RenewalPass, renewal: EtcdRenewal): Promise<Ren
   }
   if (sent.kind === 'unused') {
     await storeOutcome(store, own, { session, marker: former }, sent.file)
-    // If this pass replaced another attempt's marker, the service may have accepted the token in that attempt: the outcome stays
-    // unknown, although this request didn't use the token.
+    // If this pass replaced the renewal marker of another attempt, the service may have accepted the token in that attempt: the
+    // outcome stays unknown, although this request didn't use the token.
     if (sent.file !== undefined && former !== null)
       throw unknownRefreshOutcomeError(store, own.marker, sent.error.message)
     return toUnusedTokenResult(sent)

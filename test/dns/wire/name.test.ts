@@ -90,7 +90,7 @@ test.each<[string, string, string]>([
   expect(parseDomainName(input)).toEqual({ ok: false, problem, fix })
 })
 
-test('an accepted name differs from the typed text only in case, normalization, a trailing dot and surrounding blanks', () => {
+test('an accepted name differs from the typed text only in case, normalization, kinds of dots, a trailing dot and surrounding blanks', () => {
   const letter = fc.constantFrom(...'aZ0-_.', 'ü', 'ß', 'Σ', 'ﬁ', '中', 'م', 'ำ', '。', 'Ａ', '\u0308')
   const name = fc.array(fc.oneof(letter, fc.string({ unit: 'binary', maxLength: 1 })), { maxLength: 8 })
   const change = fc.constantFrom('', '%61', ..."\n\t\r \u00a0\u00ad“'\0\\™\u200b")

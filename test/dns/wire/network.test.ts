@@ -106,7 +106,7 @@ test.each(['udp', 'tcp'] as const)(
   5000,
 )
 
-test('a link-local system resolver gets its scope from resolv.conf, and an invalid address is left out', () => {
+test('the link-local address of a system resolver gets its scope (`%eth0`) from resolv.conf, and an invalid address is left out', () => {
   const config = '# nameserver fe80::9%wlan0\nnameserver fe80::1%eth0\nnameserver 192.0.2.53\n'
   expect(parseSystemResolvers(['fe80::1', '192.0.2.53', 'fe80::2', 'nonsense'], config)).toEqual([
     { address: 'fe80::1%eth0', port: 53 },
