@@ -20,10 +20,10 @@ const KEYCHAIN_TIMEOUT_MS = 4000
  *
  * @throws the reason of the interrupt signal; an error that isn't a `CliError`, which is a bug
  */
-export async function examineSetup(outer: Io): Promise<NamedCheckResult[]> {
-  const { keychain, interrupts } = outer
+export async function examineSetup(commandIo: Io): Promise<NamedCheckResult[]> {
+  const { keychain, interrupts } = commandIo
   const io: Io = {
-    ...outer,
+    ...commandIo,
     keychain: {
       call: (request) =>
         keychain.call({ ...request, timeoutMs: Math.min(request.timeoutMs, KEYCHAIN_TIMEOUT_MS) }),

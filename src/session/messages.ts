@@ -63,11 +63,11 @@ export function tokenLostError(
 /** Returns the error for settings that name another service or client than the session's. */
 export function sessionMismatchError(
   what: 'service' | 'client',
-  own: string,
-  asked: string,
+  sessionValue: string,
+  settingsValue: string,
   profile: string,
 ): CliError {
-  const message = `the session of profile ${profile} belongs to the ${what} ${own}, not to ${asked}; it is not sent there`
+  const message = `the session of profile ${profile} belongs to the ${what} ${sessionValue}, not to ${settingsValue}; it is not sent there`
   const hint = `use the ${what} of the session, or sign in to that ${what} in another profile (--profile NAME)`
   return new CliError('session_elsewhere', message, { hint })
 }

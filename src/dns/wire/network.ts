@@ -29,12 +29,12 @@ export function createDnsNetwork(): DnsNetwork {
 
 /**
  * Parses the addresses of the system's resolvers, and drops unusable ones. The scope of a link-local address (`fe80::1%eth0`),
- * without which the address isn't reachable, is taken from `config`, because Node drops it.
+ * without which the address isn't reachable, is taken from `resolvConf`, because Node drops it.
  *
- * @param config text of `/etc/resolv.conf`; empty where it doesn't exist
+ * @param resolvConf text of `/etc/resolv.conf`; empty where it doesn't exist
  */
-export function parseSystemResolvers(servers: readonly string[], config: string): DnsServerAddress[] {
-  const scoped = [...config.matchAll(/^\s*nameserver\s+((fe80:[^\s%]*)%\S+)/gim)]
+export function parseSystemResolvers(servers: readonly string[], resolvConf: string): DnsServerAddress[] {
+  const scoped = [...resolvConf.matchAll(/^\s*nameserver\s+((fe80:[^\s%]*)%\S+)/gim)]
   return servers.flatMap((text) => {
     try {
       const server = parseDnsServerAddress(text, 'system resolver')
