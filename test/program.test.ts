@@ -80,7 +80,7 @@ describe('a start', () => {
   })
 
   it.each(['ignore', 'pipe'] as const)(
-    'mailclaim without a terminal loads none of the modules stream, net, tty and crypto (stdin: %s)',
+    'without a terminal, --version, --help, auth token and a mistyped command load none of the modules stream, net, tty and crypto (stdin: %s)',
     async (stdin) => {
       const { env } = await createProcessSession({ store: 'file' })
       for (const line of ['--version', '--help', 'imports lst', 'auth token']) {
@@ -97,7 +97,7 @@ describe.runIf(needs('posix'))('the compile cache', () => {
     ['a home directory that does not exist', { HOME: '/nonexistent/home' }],
     ['a file instead of the cache directory', { XDG_CACHE_HOME: '/dev/null' }],
     ['a directory that nobody can write to', { XDG_CACHE_HOME: '/proc' }],
-  ])('mailclaim --help succeeds with %s for the compile cache', (_what, env) => {
+  ])('mailclaim --help succeeds, with or without a compile cache (%s)', (_what, env) => {
     const { status, stdout, stderr } = start(['--help'], env)
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(stdout).toContain('Usage: mailclaim')

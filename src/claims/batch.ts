@@ -40,7 +40,10 @@ export interface BatchItemResult {
   readonly text?: string
 }
 
-/** Effects and limits for the work on one domain; all but `releaseSlot` are shared by all domains of the run. */
+/**
+ * Context of the work on one domain: its `Io`, client, DNS options and output functions. All but `releaseSlot` are shared by all
+ * domains of the run.
+ */
 export interface BatchContext {
   /**
    * `Io` without notices, warnings, hints, progress and prompts. Its requests to the service respect the rate limit and the run's

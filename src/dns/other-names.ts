@@ -5,7 +5,7 @@ import { queryDns } from './wire/ask.ts'
 import { canQueryName, isWithin } from './wire/name.ts'
 import { haveSameValues, readTxtAnswer } from './wire/txt-answer.ts'
 
-/** Maximum milliseconds for the TXT query about one of the other names. */
+/** Maximum milliseconds for a TXT query about a name other than the checked name. */
 const SERVER_MS = 2500
 
 /**

@@ -30,8 +30,8 @@ import {
 } from './words.ts'
 
 /**
- * Observations of a check whose zone was found, with the name servers grouped by outcome. Without intercepted servers, and
- * without resolvers unless a name server has the record.
+ * Observations of a check whose zone was found, with the name servers grouped by outcome. `servers` has no intercepted ones;
+ * `resolvers` is empty unless a name server has the record.
  */
 type ZoneState = DnsObservations &
   ReturnType<typeof groupByOutcome> & {

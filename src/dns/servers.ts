@@ -139,8 +139,8 @@ async function askServer(server: DnsServerAddress, { zone, hosts }: FoundZone, c
 
 /**
  * Whether a server answers a recursive query for the SOA record of the registry above `zone` as a resolver does (with RA, or
- * without AA): authoritative servers refuse or refer (RFC 1034 section 4.3.2). False without a query on a port other than 53, which
- * networks hardly intercept.
+ * without AA): authoritative servers refuse or refer (RFC 1034 section 4.3.2). Returns false, and sends no query, if the server's
+ * port isn't 53, because networks hardly intercept other ports.
  */
 async function answersForRegistry(server: DnsServerAddress, zone: string, check: DnsCheck): Promise<boolean> {
   if (server.port !== DNS_PORT) return false

@@ -90,7 +90,7 @@ export interface ListRange<T> extends Pick<PageQuery, 'after' | 'before'> {
   readonly filter?: ((item: T) => boolean) | undefined
 }
 
-/** One page of a list, with its items after `filter` and `limit` of the range. */
+/** One page of a list. Its items pass the range's `filter`, and its last item may be cut by `limit`. */
 export interface ListPage<T> {
   readonly items: readonly T[]
   /** The service's response that contained the items. */

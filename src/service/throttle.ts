@@ -25,7 +25,7 @@ interface RefusalStreak {
 /**
  * Wraps the HTTP transport for many requests to one service: sends at most `concurrent` requests at once, and pauses all of them
  * when the service refuses one with 429, or with 503 and `Retry-After`. A request that got a 429 is sent again after the pause, or
- * gets the refusal if that would take too long.
+ * gets the refusal if the pause would be too long.
  *
  * A request with `beforeSend` (a token refresh) is neither limited nor paused, because its sender holds the session's lock.
  */

@@ -10,7 +10,7 @@ import { requireSession } from './profiles.ts'
 import { findNewestSecret, readKeychainItem } from './secret.ts'
 import { checkSessionMatch, isFresh, type ProfileFiles, profileFiles, type Session } from './session-file.ts'
 
-/** Why the credential can't be used, by the code of the error that says so (see `STATES`). */
+/** State of a credential that can't be used, derived from the code of an error (see `STATES`). */
 type CredentialTrouble = 'none' | 'interrupted' | 'ended' | 'elsewhere' | 'unusable' | 'store_unavailable'
 
 /** State for each error code of an unusable credential; a code that isn't listed means `store_unavailable`. */

@@ -98,10 +98,11 @@ export function getSecretStoreKind({ store, refreshToken }: Session): StoreKind 
 }
 
 /**
- * Whether an access token is valid for another minute, or for a quarter of its lifetime if that is less; false without a token.
+ * Whether an access token is valid for another minute or, if its lifetime is below four minutes, for another quarter of the
+ * lifetime; false without a token.
  *
  * @param now wall-clock milliseconds
- * @param minLifetime seconds required instead, if more; capped at the lifetime less that minute or quarter
+ * @param minLifetime seconds to require instead if they are more, but at most the lifetime less that minute or quarter
  */
 export function isFresh(token: AccessToken | undefined, now: number, minLifetime = 0): boolean {
   if (token === undefined) return false

@@ -78,7 +78,7 @@ function decodeEscapes(text: string): { readonly plain: string; readonly ends: r
   return { plain, ends }
 }
 
-/** Matches text that may be a token: 16 characters or more of a token's alphabet, also in parts separated by dots. */
+/** Matches text that may be a token: 16 characters or more of a token's alphabet, also if two or more dots separate them (JWT). */
 const TOKEN_LIKE = /[\w~+/=%\\-]{16,}(?:\.[\w~+/=%\\-]+)*|(?=[\w.-]{16})[\w-]+(?:\.[\w-]+){2,}/g
 /**
  * Matches a label such as `x-request-id: ` or `"requestId":"` at the end of a text: a UUID after it isn't redacted, since support

@@ -143,7 +143,7 @@ test.each([
   expect(world.state.verifications).toBe(0)
 })
 
-test('claim continues to wait for DNS while GET requests get status 503, and tries to get the claim once a minute', async () => {
+test('`claim` continues to wait for DNS while GET requests get status 503, and tries to get the claim once a minute', async () => {
   const world = claiming(undefined, {
     respond: (request) => (request.startsWith('GET') ? jsonResponse(503, {}) : jsonResponse(201, claimOf())),
     txt: () => [],
@@ -161,7 +161,7 @@ test('claim asks the service to verify even if no name server answers', async ()
   expect(jsonLines(stdout)[2].error.code).toBe('dns_unavailable')
 })
 
-test('a `warning` event of claim ends the progress line', async () => {
+test('a `warning` event of the command `claim` ends the progress line', async () => {
   const context = createFakeContext()
   const lines: string[] = []
   const progress: Progress = {

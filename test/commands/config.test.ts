@@ -84,7 +84,7 @@ test('config unset removes a setting from the configuration file, with its profi
 })
 
 test.each(['config set base-url https://other.example.com', 'config unset base-url'])(
-  'mailclaim %s also removes the issuer, which belongs to the previous base URL',
+  'mailclaim %s removes the setting issuer, which belongs to the previous base URL',
   async (line) => {
     const context = createFakeContext()
     await type('config set base-url https://api.example.com', context)

@@ -367,7 +367,7 @@ describe('login', () => {
     it.each([
       ['with the browser', ['--timeout', '3600']],
       ['with an API key', ['--with-api-key']],
-    ])('login %s at another base URL removes the former issuer from the profile', async (_how, words) => {
+    ])('login (%s) at another base URL removes the former issuer from the profile', async (_how, words) => {
       const { sandbox, baseUrl, client } = await twoNames()
       await client.run(['config', 'set', 'base-url', baseUrl])
       await client.run(['config', 'set', 'issuer', sandbox.baseUrl])

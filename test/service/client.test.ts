@@ -184,7 +184,7 @@ describe('retries', () => {
     expect(context.clock.slept).toEqual([40_000, 40_000])
   })
 
-  it('stderr names the host after two seconds without a response, except with `maxAttempts: 1`', async () => {
+  it('stderr names the host of a request that waits for its response, except with `maxAttempts: 1`', async () => {
     const { client, context } = await clientWith([], {
       http: {
         send: async () => {

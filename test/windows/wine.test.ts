@@ -44,7 +44,7 @@ describe.runIf(needs('wine'))('the built program on Windows, in Wine', () => {
     expect(stdout).toContain('The claim is completed')
   })
 
-  test('ten concurrent processes renew a session in the Windows Credential Manager once', async () => {
+  test('of ten concurrent processes with a session in the Windows Credential Manager, one renews it, and all print the same access token', async () => {
     const world = await createSession('keychain')
     expect(world.session()).toMatchObject({ store: 'keychain', generation: 1 })
     expect(world.session().refreshToken).toBeUndefined()
