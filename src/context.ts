@@ -219,7 +219,7 @@ export interface DnsRequest<Server = DnsServerAddress> {
   readonly signal?: AbortSignal
 }
 
-/** DNS transports. `udp` and `tcp` resolve to a message that `accept` takes, or reject with a `DnsTransportError`. */
+/** DNS transports. `udp` and `tcp` resolve to a message that `DnsRequest.accept` accepts, or reject with a `DnsTransportError`. */
 export interface DnsNetwork {
   /** Sends one datagram from a new port, against spoofing, and ignores datagrams from other addresses or ports. */
   udp(exchange: DnsRequest): Promise<Uint8Array>

@@ -76,8 +76,8 @@ export interface ClaimOptions extends DnsCheckOptions {
 /** Milliseconds between polls of a claim, and between attempts of a verification request: growing from `first` to `max`. */
 const WATCH_DELAYS = { first: 2000, max: 30_000 } as const
 /**
- * Milliseconds between polls of a claim when `followClaim` begins with a response. The first ones are short, because a
- * verification usually ends within seconds.
+ * Delays in milliseconds between the polls of `followClaim` if it was given a claim, as after a verification request. The first
+ * `steady` delays are short, because a verification usually ends within seconds.
  */
 const VERIFYING_DELAYS = { first: 1000, steady: 3, max: 30_000 } as const
 /**
@@ -181,7 +181,7 @@ export async function* requestNewClaim(request: CreateClaimRequest, access: Clie
   return claim
 }
 
-/** Yields `created` for a claim that already existed, and a warning if options of the request have no effect on the claim. */
+/** Yields the event `created` for a claim that already existed; warns if options of the request have no effect on the claim. */
 async function* continueClaim(request: CreateClaimRequest, claim: DomainClaim, text: string): ClaimOpening {
   yield { event: 'created', claim, text }
   const why = describeIgnoredOptions(request, claim)

@@ -226,11 +226,12 @@ export interface DnsObservations {
 
 /**
  * Tells the name servers from an interceptor that answers in their place, such as a firewall that redirects port 53. An address
- * family (IPv4 or IPv6) is intercepted if all its name servers that respond are recursive resolvers, or if no response of the
- * registries' servers (without any, of the name servers) is plausible.
+ * family (IPv4 or IPv6) is intercepted if all its name servers that respond are recursive resolvers, or if none of its responses
+ * from registries' servers is plausible. If no registry's server has responded, the responses of the name servers count instead.
  *
- * @returns `genuine`: the servers that aren't intercepted. `interception`: `inside` if this network has, or might have, a zone of
- *   the same name; `answered` if all responses are an interceptor's, without such a zone; otherwise null
+ * @returns `genuine`: the servers that aren't intercepted, without silent servers that an interceptor's NS set names.
+ *   `interception`: `inside` if this network has, or might have, a zone of the same name; `answered` if all responses are an
+ *   interceptor's, without such a zone; otherwise null
  */
 export function detectInterception(seen: Pick<DnsObservations, 'servers' | 'location' | 'mayBeLocal'>) {
   const { servers, location, mayBeLocal } = seen

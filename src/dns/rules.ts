@@ -257,7 +257,7 @@ function explainMisplaced(state: ZoneState, { name, kind, values }: NameWithTxt)
   ]
 }
 
-/** Finds a wildcard that covers the name, which then has no records itself. */
+/** Finds a wildcard that covers the name, because the name doesn't exist itself (RFC 4592). */
 function findWildcard(state: ZoneState): Finding[] | undefined {
   const wildcard = state.otherNames?.wildcard
   if (!wildcard) return undefined
@@ -272,8 +272,8 @@ function createValueFinding(state: WithZone, { fault, seen: values }: FaultWithV
 }
 
 /**
- * Finds likely mistakes without an expected value, as warnings: faulty values, a verification value at a wrong name, a value
- * entered as a CNAME target.
+ * For a check without an expected value, finds likely mistakes, as warnings: faulty values, a verification value at a wrong name,
+ * a value entered as a CNAME target.
  */
 function findSuspicions(state: ZoneState): Finding[] {
   const values = decodeTxtValues(valuesOf(state.servers))

@@ -103,8 +103,8 @@ const NOT_ASKED: ServerReply = {
 
 /**
  * Queries one server for the TXT set of the name and, if it responds, for the SOA record and NS set of the zone. A server without
- * the value and without a host of the delegation in its NS set might be an interceptor with its own zone of that name, so it is
- * also queried for the registry's zone.
+ * the value and without a host of the delegation in its NS set might be an interceptor with another zone of the same name, so it
+ * is also queried for the registry's zone.
  */
 async function askServer(server: DnsServerAddress, { zone, hosts }: FoundZone, check: DnsCheck) {
   const { name, expected, cache, effects } = check

@@ -69,8 +69,8 @@ export function readPastes(
  * off, because its exchange would end the sign-in.
  *
  * @param latest the last part of `text`, as from `readPastes`
- * @returns the redirect's parameters; an `InterruptedError` for Ctrl-C; the reason, as a string, why `latest` is refused; undefined
- *   if `latest` is blank or its last line hasn't ended
+ * @returns the redirect's parameters; an `InterruptedError` for Ctrl-C; otherwise the reason why `latest` is refused, as a string,
+ *   or undefined if `latest` is blank or its last line hasn't ended
  */
 export function parsePastedRedirect(
   text: string,

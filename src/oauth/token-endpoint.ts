@@ -125,7 +125,7 @@ export async function exchangeCode(io: Io, request: CodeExchangeRequest): Promis
 }
 
 /**
- * Creates the exception `service_unavailable` for a code exchange without a usable response. The default hint is to sign in again,
+ * Creates the error `service_unavailable` for a code exchange without a usable response. The default hint is to sign in again,
  * because a code works only once.
  */
 function exchangeError(why: string, options: { status?: number; cause?: Error; hint?: string | undefined }) {

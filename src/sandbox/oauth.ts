@@ -261,7 +261,7 @@ export function addTokenAndMetadataRoutes(app: HttpApp, oauth: OAuthServer): voi
   )
 }
 
-/** Matches the name of a field of a token request that the sandbox reads; other fields are ignored. */
+/** Matches the names of the fields that the sandbox reads in a token request; other fields are ignored. */
 const PARAMETER = /^(grant_type|client_id|code|redirect_uri|code_verifier|refresh_token|scope)$/
 
 /**

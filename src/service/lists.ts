@@ -47,7 +47,7 @@ export function createContactImportFetcher(
 /**
  * Fetches one contact import.
  *
- * @throws CliError `not_found`, exit 5, without an import of that id; `WrongResourceError` for a response with another id
+ * @throws CliError `not_found`, exit 5, if no import has the id; `WrongResourceError` for a response with another id
  */
 export async function getContactImport(
   client: ServiceClient,

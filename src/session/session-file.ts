@@ -34,8 +34,8 @@ export interface Session {
   /** Wall-clock time in milliseconds of the login or renewal that got the current refresh token or API key. */
   readonly issuedAt: number
   /**
-   * Refresh token or API key. Absent if the keychain holds it, from an ended session, and from the cached copy of a session
-   * in etcd.
+   * Refresh token or API key. Absent if the keychain holds it or the session has ended, and in the cached copy of a session in
+   * etcd.
    */
   readonly refreshToken?: string
   readonly access?: AccessToken
@@ -92,7 +92,7 @@ export function profileFiles(context: Pick<Context, 'directories'>, profile: str
 
 export type ProfileFiles = ReturnType<typeof profileFiles>
 
-/** Returns the store that holds the secret: that of the login, or the file if storing the last secret in the keychain failed. */
+/** Returns the store that holds the secret: that of the login, or the file if the keychain couldn't store the newest secret. */
 export function getSecretStoreKind({ store, refreshToken }: Session): StoreKind {
   return store === 'keychain' && refreshToken !== undefined ? 'file' : store
 }

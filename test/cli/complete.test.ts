@@ -62,7 +62,7 @@ test('completion of --profile offers default and the configured profiles', async
   expect(await offers('config list --profile ', context)).toEqual(['ci', 'default', 'work'])
 })
 
-test('completion of a claim offers the domains in the ledger of the given profile', async () => {
+test('shell completion for `claims get` offers the domains in the ledger of the given profile', async () => {
   const context = createFakeContext()
   const claim = (name: string, domain_id: string) => ({
     object: 'domain_claim',

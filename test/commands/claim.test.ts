@@ -177,7 +177,7 @@ test('a `warning` event of the command `claim` ends the progress line', async ()
   expect(lines).toEqual(["the TXT record isn't at example.com", ''])
 })
 
-test('claim waits for the end of a block only with --through-blocked', async () => {
+test('`claim` waits for the end of a block only with --through-blocked', async () => {
   const block = (second: number) =>
     second < 90 ? { status: 'blocked', blocked_reason: 'grace_period' } : { status: 'completed' }
   const known = claiming(block)

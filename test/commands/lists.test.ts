@@ -36,7 +36,7 @@ const lines = (text: string) => text.trimEnd().split('\n')
 const ids = (jsonl: string) => lines(jsonl).map((line) => JSON.parse(line).id as string)
 
 describe('a list of the service', () => {
-  it('imports list prints ten imports by default, and hints at the command that continues', async () => {
+  it('imports list prints ten imports by default, and a hint with the command for the next page', async () => {
     const { type } = await sandboxWith({ imports: 25 })
     const first = await type('imports list --format jsonl')
     expect(ids(first.out)).toHaveLength(10)

@@ -347,7 +347,7 @@ describe('records at other names', () => {
     ['mc.example.com', 'wrong', '_mc.example.com'],
     ['_dmarc.example.com', 'wrong', 'example.com'],
     ['*.example.com', 'used', 'example.com'],
-  ])('a TXT record at the name %s is of the kind `%s` in a check of %s', async (at, kind, name) => {
+  ])('a TXT record at the other name %s is found (kind `%s`) by a check of %s', async (at, kind, name) => {
     for (const expected of at === '_prefix.example.com' ? ['prefix=token'] : ['prefix=token', null]) {
       const world = fakeInternet([COM, zone([txt(at, 'prefix=token')])])
       const { seen, asked } = await timedObserve(world, { name, expected })

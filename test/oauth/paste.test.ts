@@ -140,7 +140,7 @@ describe('reading pastes', () => {
     return { stream, raw, clock, judged, stop }
   }
 
-  it('readPastes passes on a paste of several lines as one text, and once more as a whole when its last line ends', () => {
+  it('readPastes passes on several pasted lines as one text when input pauses, and again when the last line ends', () => {
     const { stream, clock, judged } = reader()
     for (const text of ['a\n', 'b']) stream.emit('data', text)
     clock.ring()

@@ -59,7 +59,7 @@ interface EtcdRenewal {
    * (`always`) uses that process's access token.
    */
   firstToken?: string
-  /** The marker of another process that this process waits for, and the monotonic time of its first read in milliseconds. */
+  /** Another process's marker, whose removal this process waits for, and when it was first read, in monotonic milliseconds. */
   waitedMarker?: { readonly writer: string; readonly since: number }
 }
 

@@ -67,7 +67,8 @@ async function overwriteSession({ etcd, access }: EtcdStore, session: Session): 
 
 /**
  * Ends the session in etcd for all machines, by removing its tokens; another machine may use its cached access token until that
- * expires. Keeps the etcd key: without it, an outcome file (`pending.…`) with new tokens would be kept instead of dropped.
+ * expires. Keeps the ended session in etcd: without it, an outcome file (`pending.…`) with new tokens would be kept instead of
+ * dropped.
  *
  * @throws CliError as `openEtcdStore`, `EtcdStore.read` and `swap`
  */

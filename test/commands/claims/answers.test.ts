@@ -129,7 +129,7 @@ test('claim and claims create fail if the record is at another name or its value
   }
 })
 
-test('claims verify exits 6 if the service refuses to verify a pending claim, and 0 if the claim is verified by then', async () => {
+test('claims verify exits 6 if the service refuses to verify a pending claim, and 0 if it refuses a verified claim', async () => {
   for (const [status, code] of [
     ['pending', 6],
     ['verified', 0],
