@@ -18,7 +18,7 @@ import { type BatchOptions, DEFAULT_JOBS } from './definition.ts'
 import {
   collectOpenClaimDomains,
   describeLedger,
-  findOtherLedgers,
+  describeOtherLedgers,
   type LedgerEntry,
   readAllClaims,
 } from './ledger.ts'
@@ -149,7 +149,7 @@ async function readInputs(args: readonly string[], { from, all }: BatchOptions, 
   const typed = all ? await collectOpenClaimDomains(io) : args.map((arg) => parseDomainOrId(arg, takesIds))
   if (all && typed.length === 0) {
     const isOpen = ({ claim }: LedgerEntry) => getClaimState(claim, io.clock.now()).isOpen
-    const others = await findOtherLedgers(async (one) => (await readAllClaims(one)).filter(isOpen), io)
+    const others = await describeOtherLedgers(async (one) => (await readAllClaims(one)).filter(isOpen), io)
     const elsewhere = others.length === 0 ? '' : `; there are some ${others.join(', ')}`
     await io.warn(`no open claim is known ${describeLedger(io)}${elsewhere}`)
   }

@@ -125,12 +125,12 @@ const formatLedgerPlace = (profile: string, issuer?: string): string =>
   `in profile ${profile}${issuer === undefined ? '' : ` at ${issuer}`}`
 
 /**
- * Finds the other profiles and services on this machine that have matching claims, for a hint at where a claim is.
+ * Describes the other profiles and services on this machine that have matching claims, for a hint at where a claim is.
  *
  * @param find returns the matching claims of one profile, at any service
  * @returns sorted descriptions, in the form of `describeLedger`
  */
-export async function findOtherLedgers(
+export async function describeOtherLedgers(
   find: (other: Ledger) => Promise<readonly LedgerEntry[]>,
   ledger: Ledger,
 ): Promise<string[]> {

@@ -11,9 +11,9 @@ import { formatRelativeTime } from '../terminal/time.ts'
 import { type Deadline, stepTimeoutMs } from '../timeout.ts'
 import {
   describeLedger,
+  describeOtherLedgers,
   findClaimByDomainId,
   findClaimsByName,
-  findOtherLedgers,
   getBaseUrlIfSet,
   type LedgerEntry,
   normalizeDomainName,
@@ -61,7 +61,7 @@ export async function findClaim(argument: string | undefined, io: Io): Promise<C
  * @param hint used if no other ledger has a claim of the domain
  */
 export async function unknownClaimError(domain: string, hint: string, io: Io): Promise<CliError> {
-  const others = await findOtherLedgers((other) => findClaimsByName(domain, other), io)
+  const others = await describeOtherLedgers((other) => findClaimsByName(domain, other), io)
   return new CliError('claim_unknown', `no claim of ${domain} is known ${describeLedger(io)}`, {
     hint: others.length === 0 ? hint : `there is one ${others.join(', ')}`,
   })

@@ -55,8 +55,8 @@ async function forgetProfile(io: Io, profile: string): Promise<SignOutResult> {
   const isInEtcd = profile === io.settings.profile.value && usesSharedStore(io.settings)
   if (!isInEtcd) {
     const { profileFiles } = await import('../session/session-file.ts')
-    const { removeEtcdFiles } = await import('../session/shared/local.ts')
-    removeEtcdFiles(profileFiles(io, profile))
+    const { removeLocalEtcdFiles } = await import('../session/shared/local.ts')
+    removeLocalEtcdFiles(profileFiles(io, profile))
   }
   const local = await signOutLocally(io, profile)
   if (!isInEtcd) return local

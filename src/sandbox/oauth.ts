@@ -290,8 +290,8 @@ async function readFields(c: Context): Promise<ReadonlyMap<string, string>> {
  * Checks that the Authorization header of an API request has the API key or a valid access token as its bearer token.
  * @throws HttpError 401 with WWW-Authenticate (RFC 6750, section 3)
  */
-export function checkCredential(oauth: OAuthServer, apiKey: string, header: string | undefined): void {
-  const token = /^Bearer +([\x21-\x7e]+)$/i.exec(header ?? '')?.[1]
+export function checkCredential(oauth: OAuthServer, apiKey: string, authorization: string | undefined): void {
+  const token = /^Bearer +([\x21-\x7e]+)$/i.exec(authorization ?? '')?.[1]
   if (token === undefined)
     throw new HttpError(401, 'missing_credential', 'Send an API key or an access token as a bearer token.', {
       'WWW-Authenticate': 'Bearer realm="sandbox"',

@@ -13,8 +13,8 @@ const REQUEST: HttpRequest = {
 const START = Date.parse('2026-11-20T12:00:00Z')
 
 /**
- * Creates a paced transport to a service with a round trip of 20 ms; `answer` gets the time in milliseconds and the request's
- * number.
+ * Creates a throttling transport to a service with a round trip of 20 ms; `answer` gets the time in milliseconds and the
+ * request's number.
  */
 function service(answer: (now: number, count: number) => HttpResponse) {
   const virtual = createVirtualClock()
@@ -33,9 +33,9 @@ function service(answer: (now: number, count: number) => HttpResponse) {
     },
     close: async () => {},
   }
-  const paced = createThrottlingTransport(http, clock, { concurrent: 16 })
+  const throttled = createThrottlingTransport(http, clock, { concurrent: 16 })
   const sendAll = (count: number, request = REQUEST) =>
-    Promise.all(Array.from({ length: count }, () => paced.send(request)))
+    Promise.all(Array.from({ length: count }, () => throttled.send(request)))
   return { clock, seen, sendAll }
 }
 

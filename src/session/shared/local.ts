@@ -70,7 +70,7 @@ export function listOutcomeFiles({ disk, directory }: ProfileFiles): (RenewalAtt
 }
 
 /** Removes the cached session and the outcome files (`pending.…`) of a profile. Never throws. */
-export function removeEtcdFiles(files: ProfileFiles): void {
+export function removeLocalEtcdFiles(files: ProfileFiles): void {
   removeCachedSession(files)
   // Ignore a directory that can't be listed: the next command that lists it reports the error.
   catchError(() => {

@@ -4,7 +4,7 @@ import type { Io } from '../../terminal/io.ts'
 import { notSignedInError, sessionOverError } from '../messages.ts'
 import { isFresh, type Session } from '../session-file.ts'
 import type { PreparedSignIn, SignOutResult } from '../sign-in.ts'
-import { readCachedSession, removeCachedSession, removeEtcdFiles, writeCachedSession } from './local.ts'
+import { readCachedSession, removeCachedSession, removeLocalEtcdFiles, writeCachedSession } from './local.ts'
 import {
   BEST_EFFORT_ETCD_TIMEOUT_MS,
   createHexId,
@@ -38,7 +38,7 @@ export async function prepareEtcdSignIn(io: Io): Promise<PreparedSignIn> {
       const session: Session = { ...signIn, ...made, profile, store: 'etcd' }
       await io.interrupts.shield(() => overwriteSession(store, { ...session, refreshToken: secret }))
       // Remove outcome files (`pending.…`): they belong to the former sign-in, which etcd no longer holds.
-      removeEtcdFiles(store.files)
+      removeLocalEtcdFiles(store.files)
       await writeCachedSession(store.files, session)
       return session
     },
@@ -85,7 +85,7 @@ export async function endEtcdSession(io: Io, profile: string): Promise<SignOutRe
       const next = { session: { ...rest, ended }, marker: null }
       found = (await store.swap(found.revision, next, WRITE_LIMIT_MS)).found
     }
-    removeEtcdFiles(store.files)
+    removeLocalEtcdFiles(store.files)
     return { profile, wasSignedIn, session, problem: undefined }
   })
 }
