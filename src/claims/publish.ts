@@ -41,7 +41,11 @@ export async function createPublishFunction(command: string, io: Io) {
       )
   }
   const stop = createChildController(io.interrupts.signal)
-  /** Adds one record by running the command. @param say prints a line of the command's output; by default on stderr */
+  /**
+   * Adds one record by running the `--publish` command, unless DNS already has the record.
+   *
+   * @param say prints a line of the command's output; by default on stderr
+   */
   return async (record: TxtRecord, say = (line: string) => writeStderrLines([line], io)): Promise<string> => {
     const checked = parseDomainName(record.name)
     if (!checked.ok) throw invalidResponseError(checked.problem)

@@ -93,7 +93,7 @@ export async function* watchDns(
   }
 }
 
-/** Returns the state of DNS for comparisons: verdict, finding codes, and TXT values at each name server. */
+/** Returns the state of DNS for comparisons: verdict, finding codes, and the outcome and TXT values of each name server. */
 function dnsStateOf({ verdict, findings, nameservers }: CheckReport): string {
   const servers = nameservers.map(({ host, address, outcome, values }) => [host, address, outcome, values])
   return JSON.stringify([verdict, findings.map(({ code }) => code), servers])

@@ -83,8 +83,8 @@ export async function printClaimEvent({ event, claim, text, hint }: ClaimEvent, 
 }
 
 /**
- * Prints the next steps of a newly completed claim. The service transfers the domain as a new one with its own DKIM keys, so the
- * previous owner's DKIM records are useless; this program has no operations for domains.
+ * Prints the next steps of a newly completed claim, for which this program has no commands. The service transfers the domain as a
+ * new one with its own DKIM keys, so the previous owner's DKIM records are useless.
  */
 async function writeNextSteps(claim: DomainClaim, io: Io): Promise<void> {
   if (io.settings.quiet) return

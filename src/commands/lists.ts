@@ -89,8 +89,8 @@ export async function printServiceList<T extends { readonly id?: string | null }
   } catch (error) {
     if (printed === 0 || !(error instanceof CliError) || error instanceof InterruptedError) throw error
     const mayPass = error.exit === Exit.unavailable && error.code !== 'no_progress'
-    // Suggest no command with `--format json` (two outputs don't form one document), with `--before`, or for an error that would
-    // recur, such as a refused cursor.
+    // Suggest no command for the remaining items with `--format json` (two outputs don't form one document), with `--before`, or
+    // for an error that would recur, such as a refused cursor.
     const canContinue = !isBackward && settings.format !== 'json' && mayPass
     const rest = flags.limit === undefined ? {} : { '--limit': String(flags.limit - printed) }
     throw error.with({

@@ -48,7 +48,7 @@ const DEADLINE_MS = 10_000
 const MARGIN_MS = 600
 /** Maximum milliseconds to find the zone of the name, so that time is left to query the zone's name servers. */
 const LOCATE_MS = 6000
-/** Share of the time left after the zone search that its name servers may take: if they are silent, resolvers get the rest. */
+/** Share of the time left once the zone is found, for queries to its name servers: if they are silent, resolvers get the rest. */
 const SERVERS_SHARE = 0.75
 /** Maximum number of queries that one check sends, over UDP, TCP and HTTPS together. Most checks need fewer than 40. */
 const MAX_QUERIES = 120

@@ -14,7 +14,7 @@ const FAULT_KINDS = [
   'truncate',
   /** Overwrites headers, JSON fields and list items' fields of the response with the fault's `headers`, `fields`, `item_fields`. */
   'merge',
-  /** Delays the response by `before_ms` and `after_ms`, which the other kinds can have, too. */
+  /** Delays the response by `before_ms` and `after_ms`, which faults of the other kinds can have, too. */
   'delay',
 ] as const
 /** Kinds of faults for which the sandbox processes the request even without `after`. */

@@ -54,7 +54,7 @@ export interface RenewalPass {
   commit(): void
 }
 
-/** Result of one pass of a renewal; an error that another pass can't help is thrown instead. */
+/** Result of one pass of a renewal; an error that another pass would meet again is thrown instead. */
 export type RenewalPassResult =
   | { readonly kind: 'done'; readonly token: AccessToken }
   /**

@@ -28,8 +28,8 @@ export function hasOwnLayout({ format, fields }: Settings): boolean {
 }
 
 /**
- * Writes one object to stdout in the chosen format; in JSON unchanged. Without `--fields`, people also see fields that have no
- * column, such as new ones of the service.
+ * Writes one object to stdout in the chosen format; in JSON unchanged. Without `--fields`, a detail view also shows fields that
+ * have no column, such as new ones of the service.
  */
 export async function writeObject(
   item: object,

@@ -264,7 +264,7 @@ describe('auth status', () => {
   })
 })
 
-it('logout removes the session and says that this does not revoke the grant', async () => {
+it('`logout` removes the session and says that this does not revoke the grant', async () => {
   const world = await signedIn()
   const { exit, stderr, stdout } = await mailclaim(world, 'logout')
   expect({ exit, stdout }).toEqual({ exit: 0, stdout: 'profile\twas_signed_in\ndefault\ttrue\n' })

@@ -106,7 +106,7 @@ test.each([
   ['canceled', 1, 8],
   ['deleted', 1, 8],
   ['superseded', 0, 9],
-])('if the known claim is now %s, claim creates %i claims, and exits %i', async (end, creations, exit) => {
+])('if the known claim is now %s, `claim` creates %i claims and exits %i', async (end, creations, exit) => {
   let isOver = false
   const answer = () => (end === 'deleted' ? GONE() : claimOf({ status: end }))
   const over = createWorld({
@@ -153,7 +153,7 @@ test('`claim` continues to wait for DNS while GET requests get status 503, and t
   expect(world.asked.filter((request) => request.startsWith('GET'))).toHaveLength(2)
 })
 
-test('claim asks the service to verify even if no name server answers', async () => {
+test('`claim` asks the service to verify even if no name server answers', async () => {
   const world = claiming(undefined, { dns: () => 'silent' })
   const { code, stdout } = await world.run('claim', 'example.com', '--format', 'jsonl')
   expect(code).toBe(0)

@@ -133,7 +133,7 @@ describe('login', () => {
     expect(context.requests).toEqual([])
   })
 
-  it('login succeeds with a warning if only the configuration cannot be written', async () => {
+  it('`login` succeeds with a warning if the configuration file cannot be written', async () => {
     const context = contextWith()
     const settings = await fakeSettings(context, { store: 'file' })
     mkdirSync(dirname(context.directories.config), { recursive: true })

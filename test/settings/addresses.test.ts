@@ -149,6 +149,6 @@ it.each([
   ['127.0.0.1.evil.example', false],
   ['localhost.evil.example', false],
   ['10.0.0.1', false],
-])('isLoopback of the host %s is %s', (host, expected) => {
+])('isLoopback(%j) is %s', (host, expected) => {
   expect(isLoopback(host)).toBe(expected)
 })

@@ -62,7 +62,7 @@ test('any list printed as JSON is one valid document, with one item per line on 
   )
 })
 
-test.each(['json', 'jsonl', 'tsv', 'table'])('a list in %s prints a page when it arrives', async (format) => {
+test.each(['json', 'jsonl', 'tsv', 'table'])('a %s list prints each page as it arrives', async (format) => {
   const { io, context } = await ioFor({ format })
   await io.list(COLUMNS).page({ items: [{ id: ID }] })
   expect(context.stdout.text).toContain(ID)

@@ -56,7 +56,10 @@ export interface DnsMessage {
   readonly aa: boolean
   readonly tc: boolean
   readonly ra: boolean
-  /** Extended DNS error (RFC 8914): name, for the errors 5 to 10 about DNSSEC, and the server's text; null without either. */
+  /**
+   * Extended DNS error (RFC 8914) as text: its name if it is one of `DNSSEC_ERRORS`, then the server's own text; null without
+   * either.
+   */
   readonly explanation: string | null
   readonly answers: readonly ResourceRecord[]
   readonly authority: readonly ResourceRecord[]

@@ -19,7 +19,7 @@ export function findPublicSuffix(name: string): string | undefined {
 }
 
 /**
- * Returns the registrable domain of a name: its public suffix and, if the name has one, one more label (`example.co.uk`). Without a
+ * Returns the registrable domain of a name: its public suffix and the label before the suffix, if any (`example.co.uk`). Without a
  * public suffix, the last two labels.
  */
 export function registrableDomainOf(name: string): string {

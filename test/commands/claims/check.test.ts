@@ -39,7 +39,7 @@ test.each([
   ['verified', [], 0, undefined],
   ['superseded', [VALUE], 9, 'claim_superseded'],
   ['expired', [], 9, 'claim_expired'],
-] as const)('claims check of a %s claim, with %j in DNS, exits %i', async (status, txt, exit, code) => {
+] as const)('claims check of a %s claim with the TXT values %j exits %i', async (status, txt, exit, code) => {
   const world = await knowing({ respond: () => claimOf({ status }), txt: () => txt })
   const ended = await world.run('claims', 'check', 'example.com', '--json')
   expect({ exit: ended.code, code: errorOf(ended)?.code }).toEqual({ exit, code })
