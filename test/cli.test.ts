@@ -190,7 +190,7 @@ test.each([
   ['grants list --json=1', '--json takes no value'],
   ['--format=jsonl confg', "unknown command 'confg'"],
   ['confg --json', "unknown command 'confg'"],
-])('the usage error of mailclaim %s is one line of JSON', async (line, message) => {
+])('the usage error of the command line `mailclaim %s` is one line of JSON', async (line, message) => {
   const { code, stdout, stderr } = await type(line)
   expect({ code, stdout, lines: stderr.split('\n').length }).toEqual({ code: 2, stdout: '', lines: 2 })
   expect(JSON.parse(stderr).error).toMatchObject({ code: 'usage', message, exit: 2 })

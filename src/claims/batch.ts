@@ -228,7 +228,7 @@ function limitToDeadline({ http, interrupts }: Io, deadline: Deadline): HttpTran
 /** A DNS finding or an error of one or more domains, for the summary. */
 interface Cause {
   /**
-   * Code of the error or, with the DNS provider if known, of the finding ("CODE at PROVIDER"). Domains with the same title are
+   * Code of the error or finding; for a finding whose DNS provider is known, "CODE at PROVIDER". Domains with the same title are
    * counted together.
    */
   readonly title: string

@@ -49,8 +49,8 @@ const RECORD_NAME = /^[\p{L}\p{Nd}_][\p{L}\p{M}\p{Nd}_-]*(\.[\p{L}\p{Nd}_][\p{L}
  * Reads and validates a claim's TXT record. A record without a name is at the claim's domain.
  *
  * @param domain the requested domain in its ASCII form; by default the claim's own name
- * @throws CliError exit 7: `record_missing` without a TXT record or its value; `unexpected_answer` if the record isn't safe to
- *   publish, or its name isn't within the domain
+ * @throws CliError exit 7: `record_missing` without a TXT record, its value or any name; `unexpected_answer` if the record isn't
+ *   safe to publish, or its name isn't within the domain
  */
 export function extractRecord(claim: DomainClaim, domain = normalizeDomainName(claim.name ?? '')): TxtRecord {
   const { record } = claim

@@ -105,7 +105,7 @@ export function toUsageError(
 
 const KEY_HINT = 'put it into MAILCLAIM_API_KEY, or store it: mailclaim login --with-api-key < key.txt'
 const PORT_HINT = 'give the registered address: mailclaim login --redirect-uri http://127.0.0.1:8765/callback'
-/** Hints for options of other tools, by flag, in a command without that option. */
+/** Hints by flag: for options that users know from other tools, after a command that has no such option. */
 const OTHER_OPTIONS: Readonly<Record<string, string>> = {
   ...{ '--port': PORT_HINT, '--callback-port': PORT_HINT },
   ...{ '--token': KEY_HINT, '--api-key': KEY_HINT },

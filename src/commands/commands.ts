@@ -176,7 +176,7 @@ function describeArgument({ syntax, description, asked }: ArgumentDefinition) {
 /**
  * Returns an option's entry in `commands --json`.
  *
- * @param all all options of the command: of two conflicting options, only one may declare the conflict
+ * @param all all options of the command, because a conflict may be declared by the other option alone
  */
 function describeOption(option: OptionDefinition, all: readonly OptionDefinition[]) {
   const name = toLongFlag(option.flags)

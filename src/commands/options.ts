@@ -17,7 +17,7 @@ export const ROOT_HELP = {
 } as const
 
 /**
- * Loads a command's definition, and adds the options for settings that only some commands use, such as `login --issuer`.
+ * Loads a command's definition, and adds the command's options for settings that not every command uses, such as `login --issuer`.
  *
  * @param path the command's path in the tree, such as `['claims', 'check']`
  */

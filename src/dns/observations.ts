@@ -265,7 +265,7 @@ export function detectInterception(seen: Pick<DnsObservations, 'servers' | 'loca
 export function mayBeLocalZone({ zone, path, registry }: FoundZone, servers: readonly ServerObservation[]) {
   if (servers.length > 0 && servers.every(({ address }) => isPrivateAddress(address))) return true
   // Below a private top-level domain, which has no registry, and after a search from the root, as with an authoritative server
-  // given as resolver, only private addresses count.
+  // given as resolver, ignore all signs of a local zone other than private addresses.
   if (path[0]?.zone === '.' || findPublicSuffix(zone) === undefined) return false
   const { withRecord, withoutRecord } = groupByOutcome(servers)
   const isUnproven = registry.length + withRecord.length === 0 && withoutRecord.length > 0

@@ -35,7 +35,7 @@ export interface CheckReport extends CheckReportJson {
   remark?: string
 }
 
-/** A problem that a check has found, with its fix and the facts that both texts are filled with. */
+/** A problem that a check has found: its message and fix, and the facts (`evidence`) with which both texts are filled. */
 export interface Finding {
   code: FindingCode
   severity: FindingSeverity

@@ -88,8 +88,9 @@ const secondsToWait = (...known: readonly (number | null)[]): number =>
   Math.min(MAX_WAIT_SECONDS, Math.max(MIN_WAIT_SECONDS, ...known.map((one) => one ?? USUAL_WAIT_SECONDS)))
 
 /**
- * Returns `retry_after_seconds` of the report: the longest wait that a finding names or, with the verdict `fix`, the seconds for
- * which caches may keep the present state after the fix; null if neither is known. Null if no TXT value is expected.
+ * Returns `retry_after_seconds` of the report: the longest wait that a finding names. If none names one and the verdict is `fix`,
+ * returns the seconds for which caches may keep the present state after the fix. Null if neither is known, or if no TXT value is
+ * expected.
  */
 function retryAfterSeconds(
   { servers, location, expected }: DnsObservations,

@@ -178,8 +178,8 @@ function outcomeOf(rcode: string, values: readonly TxtValue[], expected: string 
 type CnameEnd = CnameChain & Pick<TxtAnswer, 'values' | 'ttl'>
 
 /**
- * Finds the end of a CNAME chain: in the server's own response if all targets are in its zone and it has TXT records or a negative
- * answer, otherwise at the name servers of the targets.
+ * Finds the end of a CNAME chain: in the server's own response if all targets are in the server's zone, and the response has TXT
+ * records or is negative; otherwise at the name servers of the targets.
  */
 async function findCnameEnd(zone: string, txt: TxtAnswer, answer: TxtObservation, check: DnsCheck) {
   const { aliases, values, ttl } = txt
@@ -212,7 +212,7 @@ async function followCnames(visited: readonly string[], check: DnsCheck): Promis
     ['NOERROR', 'NXDOMAIN', 'YXDOMAIN'].includes(one.rcode) && isFromZone(one, location.zone)
   const answers = servers.map((server) => queryDns(server, { name: target, type: 'TXT' }, check, SERVER_MS))
   const message = await awaitPreferred(answers, isGood)
-  // Without a response, the chain is known to lead to no value only if no name server has an address.
+  // Without a response, the chain is known to lead to no value only if the queried hosts certainly have no addresses.
   if (message === undefined) return nothing(known.every((addresses) => addresses?.length === 0))
   // After an unusable response of an authoritative server (no RA), the chain counts as known: resolvers find no value either.
   if (!isGood(message)) return nothing(!message.ra)

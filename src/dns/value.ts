@@ -172,8 +172,8 @@ function commonEnds(a: readonly string[], b: readonly string[]): { start: number
 }
 
 /**
- * Finds two or more TXT values that make the expected one when joined in the returned order; undefined if none are found. Takes the
- * longest value that continues the text, without backtracking.
+ * Finds two or more TXT values that make the expected one when joined in the returned order; undefined if none are found. Takes, at
+ * each position, the longest value that matches, without backtracking.
  */
 function findSplitRecords(expected: string, seen: readonly string[]): string[] | undefined {
   const left = seen.filter((part) => part !== '').toSorted((a, b) => b.length - a.length)

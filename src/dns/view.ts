@@ -49,7 +49,7 @@ export function toReportView(report: CheckReport) {
      * which data exists.
      */
     isListing,
-    /** Result in a few words: the text of the verdict or, in special cases such as a listing, another one. */
+    /** Result in a few words: usually the text of the verdict (`VERDICTS`). */
     result: report.remark !== undefined ? 'ready: the claim no longer needs its record' : result,
     tone,
     /** DNS provider of the zone, by the names of its servers; null if unknown. */
@@ -91,7 +91,7 @@ function viewAnswer(answer: NameserverAnswerJson | ResolverAnswerJson, { expecte
 }
 
 /**
- * Returns how long to wait, as a sentence without a full stop; undefined if that is unknown, or waiting doesn't help. After a fix,
+ * Returns how long to wait, as a sentence without its period; undefined if that is unknown, or waiting doesn't help. After a fix,
  * caches matter only if the name had a value or a CNAME before: a record that never existed has hardly been queried.
  */
 function waitingTime(report: CheckReport): string | undefined {

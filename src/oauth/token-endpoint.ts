@@ -107,7 +107,7 @@ export function tokenRequestTimeoutMs(settings: Pick<Settings, 'httpTimeoutMs'>)
 /**
  * Exchanges an authorization code for tokens (RFC 6749 section 4.1.3 with RFC 7636 section 4.5).
  *
- * @throws CliError if there is no response, or one without both tokens
+ * @throws CliError without a response, or for a response that lacks one of the tokens
  */
 export async function exchangeCode(io: Io, request: CodeExchangeRequest): Promise<TokenPair> {
   const { code, codeVerifier: code_verifier, redirectUri: redirect_uri, requestedScope } = request

@@ -22,8 +22,8 @@ const OWN_UDP_SIZE = 1232
 const PORT_ATTEMPTS = 20
 
 /**
- * Starts the sandbox's DNS server on one loopback port, over UDP and TCP. It answers as the name server of each zone, from the
- * root down, and queries with RD set as a recursive resolver.
+ * Starts the sandbox's DNS server on one loopback port, over UDP and TCP. It answers queries with RD set as a recursive resolver,
+ * other queries as the name server of each zone, from the root down.
  * @param wantedPort 0 for any free port
  */
 export async function startDnsServer(zones: ZoneStore, wantedPort: number) {

@@ -35,7 +35,7 @@ export function isUuid(text: string): boolean {
 }
 
 /**
- * Fetches the latest claim of a placeholder domain, which the service creates together with a claim.
+ * Fetches the latest claim of a placeholder domain, which the service creates on the claiming team together with a claim.
  *
  * @param domainId the claim's `domain_id`
  * @throws CliError `not_found`, exit 5, if there is no such claim

@@ -63,9 +63,9 @@ const MAX_REQUEST_MS = 45_000
 const MIN_NOTICED_DELAY_MS = 3000
 
 /**
- * Creates a client for the operations that need a credential. A GET is retried with backoff after most temporary failures; a POST
- * only if nothing can have been sent, or after a 429 or 503 with `Retry-After`, because it could take effect twice. After a 401, a
- * new credential is requested once per request.
+ * Creates a client for the operations that need a credential. A GET is retried with backoff after most temporary failures. A POST
+ * could take effect twice, so it is retried only if nothing can have been sent, or after `Retry-After` in a 429 or 503. After a
+ * 401, a new credential is requested once per request.
  *
  * @throws CliError exit 3 if the base URL is missing or unusable
  */

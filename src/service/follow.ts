@@ -12,7 +12,7 @@ export interface ResourceState {
   readonly details?: string
   /** The state in words, for messages to the user. */
   readonly text: string
-  /** Result of a final state, absent before; its `error` is undefined on success. */
+  /** Present only in a final state; `error` is undefined on success. */
   readonly end?: { readonly error?: CliError | undefined }
 }
 

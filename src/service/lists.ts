@@ -20,7 +20,7 @@ export interface PageQuery {
   readonly before?: string | undefined
 }
 
-export type PageFetcher<T> = (cursor: PageQuery, signal?: AbortSignal) => Promise<ListEnvelope<T>>
+export type PageFetcher<T> = (query: PageQuery, signal?: AbortSignal) => Promise<ListEnvelope<T>>
 
 /** Returns a function that requests pages of the team's grants, revoked grants included. */
 export function createGrantFetcher(client: ServiceClient): PageFetcher<Grant> {

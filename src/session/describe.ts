@@ -42,8 +42,8 @@ export interface CredentialStatus {
  * Returns the status of the credential that commands would use. Asks its store, such as the keychain or etcd, but not the
  * service.
  *
- * @throws CliError if its exit code isn't 4 or 7, such as `usage`, exit 2, for an unknown profile; other errors become the
- *   `problem`
+ * @throws CliError with an exit code other than 4 and 7, such as `usage`, exit 2, for an unknown profile; errors with exit 4 or 7
+ *   become the `problem`
  */
 export async function readCredentialStatus(
   io: Io,

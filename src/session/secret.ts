@@ -167,7 +167,7 @@ export async function storeSession(
   promoteNoteFile(files, path, whole)
 }
 
-/** Returns the error for a keychain without the item: the item is missing, or the keychain is locked and doesn't say so. */
+/** Returns the error for a keychain that returns no item: the item is missing, or the keychain is locked without saying so. */
 function noItemError(profile: string): CliError {
   const message = `the keychain is locked, or the secret of profile ${profile} is missing from it`
   const hint = `unlock it and try again; if it is unlocked, ${signInHint(profile)}`

@@ -53,8 +53,8 @@ const FORMAT = 1
  */
 export const NOTE_BYTES = 16 * 1024
 /**
- * Seconds for which a stored access token must still be valid, or a quarter of its lifetime if that is less: the token could
- * otherwise expire on its way to the service.
+ * Seconds for which a stored access token must still be valid to be used, but at most a quarter of its lifetime: a token that
+ * expires earlier could expire on its way to the service.
  */
 const MARGIN_SECONDS = 60
 

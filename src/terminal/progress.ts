@@ -36,7 +36,7 @@ export interface ProgressDisplay extends Progress {
 
 /**
  * Creates the progress display on stderr: a spinner if `canAnimateStderr`, else a line for each text that differs from the previous
- * one; nothing with `Settings.quiet`. An interrupt stops the spinner, which shows the cursor again.
+ * one; nothing with `Settings.quiet`. An interrupt stops the spinner, so that the cursor is shown again.
  */
 export function createProgressDisplay(context: ProgressContext, settings: ProgressSettings): ProgressDisplay {
   const { stdout, stderr, environment, interrupts } = context

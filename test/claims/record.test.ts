@@ -29,7 +29,7 @@ function parseStrings(text: string): Buffer[] {
   })
 }
 
-test('an ASCII value quoted for a zone file parses back unchanged, in strings of at most 255 bytes', () => {
+test('an ASCII value that quoteTxtValue quotes parses back unchanged, in strings of at most 255 bytes', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary-ascii', minLength: 1, maxLength: 700 }), (value) => {
       const strings = parseStrings(quoteTxtValue(value))
@@ -112,7 +112,7 @@ describe('limits for the record of a claim', () => {
     ['Example.com.', '_prefix.example.com'],
     ['bücher.example', 'xn--bcher-kva.example'],
     ['xn--bcher-kva.example', '_prefix.BÜCHER.example'],
-  ])('a claim of %s may have its record at %s', (domain, name) => {
+  ])('a claim of the domain %s may have its record at the name %s', (domain, name) => {
     expect(of(domain, name).value).toBe('p=t')
   })
 

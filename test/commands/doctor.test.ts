@@ -211,7 +211,7 @@ test.each<Row>([
   if (exit > 0) expect(JSON.parse(stderr).error).toMatchObject({ code: 'problems_found', exit })
 })
 
-test('doctor finds no problem with a stored API key without a client id', async () => {
+test('doctor finds no problem in a configuration without a client id if an API key is stored', async () => {
   const setup = {
     environment: { settings: READY.settings },
     respond: () => textResponse(200, '{"data":[]}'),

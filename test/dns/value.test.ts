@@ -190,7 +190,7 @@ test('the pieces of two compared values join to these values, and separate the c
   expect(seen.map(({ text }) => text)).toEqual(['prefix=to', 'c', 'ken'])
 })
 
-test('the search for faults in a value of 65,000 characters, or in 500 values, ends within the test timeout', () => {
+test('the search for faults in a TXT value of 65,000 characters, or in 500 values, ends within the test timeout', () => {
   for (const filling of ['-', 'a', '=', '\\', '“', '.', ' ']) explain(`mc-verify=${filling.repeat(65_000)}x`)
   const long = `prefix=${'aB0_'.repeat(16_000)}`
   findSpecificFault(

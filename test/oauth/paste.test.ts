@@ -110,7 +110,7 @@ describe('a pasted redirect', () => {
     )
   })
 
-  it('a paste that is cut off, other than a single line within its code, is accepted only with the complete code', () => {
+  it('a truncated paste of a redirect is accepted only with the complete code, unless it is one line that ends within the code', () => {
     fc.assert(
       fc.property(
         address,

@@ -406,7 +406,7 @@ describe('a refresh', () => {
       ['an array', '"all":[{"refresh_token":"nested"},{"a":"}"}]'],
       ['a text', '"note":"{\\"refresh_token\\":\\"nested\\"}"'],
     ])(
-      'a refresh with a truncated response reads the refresh token at the top level, not one in %s',
+      'a refresh takes the refresh token at the top level of a truncated response, not one inside %s',
       async (_in, pair) => {
         const text = JSON.stringify(WHOLE).slice(0, -1)
         for (const whole of [`${text},${pair},`, text.replace('{', `{${pair},`)])

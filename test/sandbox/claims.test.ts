@@ -193,7 +193,7 @@ test.each([
   ['failed', { status: 'failed', failure_reason: 'ownership_check_failed' }],
   ['expired', { status: 'expired' }],
   ['constructor', { status: 'completed' }],
-])('a claim for %s.example.com whose record is in DNS ends as %j', async (label, ends) => {
+])('a sandbox claim for %s.example.com whose record is in DNS ends with %j', async (label, ends) => {
   const sandbox = await sandboxForTest({ ...SLOW, autoPublish: true })
   const { verify, get } = await claimed(sandbox, `${label}.example.com`)
   await verify()

@@ -188,7 +188,7 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
     ['lame', 0],
     ['silent', undefined],
   ])(
-    'with the zone fault "%s", a TXT query returns no record, and an SOA query still returns a referral',
+    'in the sandbox with the zone fault "%s", a TXT query returns no record, but an SOA query still returns a referral',
     async (mistake, rcode) => {
       const sandbox = await planted(mistake)
       const asked = ask(sandbox, 'mail.shop.co.uk', 'TXT', how)

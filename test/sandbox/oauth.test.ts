@@ -111,7 +111,7 @@ describe('codes and tokens', () => {
     expect(await state(sandbox)).toMatchObject({ refreshes: 1, reuse_detections: 19, grants_revoked: 1 })
   })
 
-  test('a token request that fails for its code verifier or scope leaves the code or refresh token usable', async () => {
+  test('a token request that the sandbox refuses for its code verifier or scope leaves the code or refresh token usable', async () => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const fields = await code(sandbox)
     expect((await token(sandbox, 'form', { ...fields, code_verifier: OTHER_VERIFIER })).status).toBe(400)
@@ -132,7 +132,7 @@ describe('codes and tokens', () => {
     expect(whole.body['scope']).toBe('emails:send domains:read')
   })
 
-  test('an access token expires after 900 seconds, or after the configured lifetime', async () => {
+  test('an access token of the sandbox expires after 900 seconds, or after the configured lifetime', async () => {
     for (const seconds of [900, 2]) {
       const sandbox = await sandboxForTest({ autoApprove: true, accessTokenSeconds: seconds })
       const session = await signIn(sandbox)

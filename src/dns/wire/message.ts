@@ -106,7 +106,7 @@ export function decodeResponse(wire: Uint8Array, id: number, question: DnsQuesti
   const isSame =
     asked?.type === question.type && asked.class === 'IN' && canonicalName(asked.name) === question.name
   // Accept FORMERR and NOTIMP without the question, from a server that couldn't parse the query (RFC 1035 section 4.1.1), and
-  // REFUSED, from which unbound leaves it out.
+  // REFUSED without the question, as unbound sends it.
   const isBare = asked === undefined && ['FORMERR', 'NOTIMP', 'REFUSED'].includes(decoded.rcode)
   if (others.length > 0 || !(isSame || isBare || decoded === header)) return undefined
   const opt = additionals.find((record): record is packet.OptAnswer => record.type === 'OPT')

@@ -190,8 +190,8 @@ type OwnMarker = NonNullable<Awaited<ReturnType<typeof addMarker>>>
  * Adds this process's marker of a renewal to the value in etcd, by compare-and-swap.
  *
  * @returns the session with the marker; undefined if another process changed the value first
- * @throws CliError as `EtcdStore.swap`; `refresh_interrupted`, exit 4, instead in a retry of an interrupted renewal. As etcd may
- *   still write the marker, an outcome file (`pending.…`) makes the machine's next command undo that
+ * @throws CliError as `EtcdStore.swap`, but `refresh_interrupted`, exit 4, in a retry of an interrupted renewal. As etcd may still
+ *   write the marker, an outcome file (`pending.…`) makes the machine's next command undo that
  */
 async function addMarker(store: EtcdStore, { session, marker: former, revision }: EtcdSessionAtRevision) {
   const { clock, installation } = store.io

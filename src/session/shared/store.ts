@@ -103,7 +103,7 @@ export async function findSessionAwaitingEtcd(store: EtcdStore): Promise<Session
   return undefined
 }
 
-/** Reads an outcome file (`pending.…`); undefined if its outcome is incomplete or can't be decrypted. */
+/** Reads an outcome file (`pending.…`); undefined if it can't be read or decrypted, for example because it is incomplete. */
 async function readOutcome({ access, files }: EtcdStore, path: string): Promise<EtcdSession | undefined> {
   try {
     return await unsealSession(files.disk.read(path)?.trimEnd() ?? '', access)

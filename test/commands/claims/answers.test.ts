@@ -21,7 +21,7 @@ const ASKING = [
 ]
 
 describe.each(Object.entries(OTHERS))('a response about %s', (_what, other) => {
-  test.each(ASKING)('mailclaim %s rejects a name or id that differs from the known one', async (line) => {
+  test.each(ASKING)('mailclaim %s rejects a claim with another name or id than requested', async (line) => {
     let isKnown = false
     const world = createWorld({ respond: () => (isKnown ? claimOf(other) : claimOf()) })
     const knows = !line.includes('create') && line !== 'claims get d1'
