@@ -206,7 +206,7 @@ test('global options are accepted before, between and after the words of a comma
     expect(JSON.parse((await type(line)).stdout).object).toBe('list')
 })
 
-test('of two --format options the last is used, but of two --resolver options both are validated', async () => {
+test('of two --format options the last is used, and an invalid value of a second --resolver option exits 2', async () => {
   const { stdout } = await type('config list --format tsv --format json --profile one --profile one')
   expect(JSON.parse(stdout).object).toBe('list')
   const { code, stderr } = await type('--resolver 192.0.2.1 config list --resolver 300.0.2.2')
@@ -262,7 +262,7 @@ describe('errors and exit codes', () => {
   test.each([
     ['SIGINT', 130],
     ['SIGTERM', 143],
-  ] as const)('a command that finishes after %s prints its output and exits %i', async (signal, exit) => {
+  ] as const)('a command that ends after signal %s prints its output and exits %i', async (signal, exit) => {
     const context = createFakeContext()
     context.interrupt(signal)
     expect(await run(['config', 'list', '--json'], context)).toBe(exit)

@@ -82,9 +82,9 @@ describe.runIf(needs('posix', 'bash', 'jq'))('the publishing recipes in the docu
   })
 
   test.each([
-    ['updates an RRset', {}, 'update', SET],
-    ['creates an RRset', { MAILCLAIM_RECORD_OLD_VALUES: '', MAILCLAIM_RECORD_SET: RDATA }, 'create', RDATA],
-  ] as const)('the publish recipe for gcloud %s', async (_what, variables, verb, set) => {
+    ['updating an RRset', {}, 'update', SET],
+    ['creating an RRset', { MAILCLAIM_RECORD_OLD_VALUES: '', MAILCLAIM_RECORD_SET: RDATA }, 'create', RDATA],
+  ] as const)('the publish recipe for gcloud writes the RRset (%s)', async (_what, variables, verb, set) => {
     const { calls } = await run('gcloud', null, variables)
     const options = ['--zone=zone-1', '--type=TXT', '--ttl=300', `--rrdatas=^\n^${set}`]
     expect(calls).toEqual([['dns', 'record-sets', verb, '_mc.example.com.', ...options]])
@@ -101,16 +101,16 @@ describe.runIf(needs('posix', 'bash', 'jq'))('the publishing recipes in the docu
   const flarectl = [...place.split(' '), `--content=${RDATA}`]
   const doctl = ['--record-name', '_mc', `--record-data=${VALUE}`, '--record-ttl', '300']
   test.each([
-    ['flarectl', 'adds', [{ Content: '"v=spf1 -all"' }], ['dns', 'create', ...flarectl, '--ttl', '1']],
-    ['flarectl', 'does not add', [{ Content: RDATA }], undefined],
+    ['flarectl', 'absent', [{ Content: '"v=spf1 -all"' }], ['dns', 'create', ...flarectl, '--ttl', '1']],
+    ['flarectl', 'present', [{ Content: RDATA }], undefined],
     [
       'doctl',
-      'adds',
+      'absent',
       [{ type: 'TXT', name: '@', data: VALUE }],
       ['compute', 'domain', 'records', 'create', 'example.com', '--record-type', 'TXT', ...doctl],
     ],
-    ['doctl', 'does not add', [{ type: 'TXT', name: '_mc', data: VALUE }], undefined],
-  ])('the publish recipe for %s %s the record if it finds %j', async (tool, _verb, records, created) => {
+    ['doctl', 'present', [{ type: 'TXT', name: '_mc', data: VALUE }], undefined],
+  ])('the publish recipe for %s adds a missing record (%s in %j)', async (tool, _where, records, created) => {
     const { calls, code, stderr } = await run(tool, records)
     expect(code, stderr).toBe(0)
     expect(calls.slice(1)).toEqual(created === undefined ? [] : [created])

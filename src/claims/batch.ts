@@ -82,7 +82,7 @@ export interface BatchCommand {
   readonly hasEvents?: boolean
   /** Whether `readClaim` may renew an expired access token. Default: true. */
   readonly renews?: boolean
-  /** Creates the row of a domain whose work threw an error. Default: a row with only the name. */
+  /** Creates the row of a domain whose work threw an error. Default: a row with only the field `name`. */
   readonly createErrorRow?: (domain: string) => object
   /** Time limit of the complete run, for all domains together. Default: none. */
   readonly deadline?: Deadline

@@ -284,7 +284,7 @@ export const getBaseUrlIfSet = (settings: Pick<Settings, 'chosen'>): string | un
 const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 32)
 
 /**
- * Returns the name of the directory that holds a domain's directory: the domain's first two characters, without a dot, because
+ * Returns the name of the directory above a domain's directory `key`: the first two characters of `key`, without a dot, because
  * Windows removes a dot at the end of a file name.
  */
 const shardOf = (key: string): string => key.slice(0, 2).replace('.', '')

@@ -14,7 +14,7 @@ const DIGESTS: Readonly<Record<number, string>> = { 1: 'sha1', 2: 'sha256', 4: '
 
 /**
  * Compares the DS records at the parent zone with the DNSKEY records of the zone, and checks whether the signatures of the zone's
- * SOA record have expired. Returns null if that is unknown, for example after a timeout.
+ * SOA record have expired. Returns null if the state is unknown, for example after a timeout.
  *
  * @param server an authoritative server of the zone
  */

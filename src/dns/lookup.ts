@@ -13,7 +13,7 @@ export interface TxtLookupResult {
   readonly set: { readonly values: readonly TxtValue[]; readonly ttl: number | null } | null
   /** Why the set isn't known, for the end of an error message; null if it is known. */
   readonly reason: string | null
-  /** TXT values that name servers gave although the set isn't known, for example because they disagree; empty if it is known. */
+  /** TXT values of name servers if the complete set isn't known, for example because the servers disagree; otherwise empty. */
   readonly partial: readonly TxtValue[]
 }
 

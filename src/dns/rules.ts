@@ -282,7 +282,7 @@ function findSuspicions(state: ZoneState): Finding[] {
   const places = (state.otherNames?.candidates ?? []).filter(
     ({ kind, values: there }) =>
       kind !== 'used' &&
-      // A value with the same prefix as one at the checked name counts as no mistake: services can verify several names.
+      // Ignore a value whose prefix a value at the checked name has too, because a service can verify several names.
       decodeTxtValues(there).some((one) => looksLikeVerification(one) && !prefixes.includes(prefixOf(one))),
   )
   const found = [
@@ -370,8 +370,8 @@ function findBrokenServers(state: ZoneState): Finding[] {
   )
   const found = (code: FindingCode, some: typeof servers, reason: string | null = null): Finding[] => {
     const provider = formatDnsProviders(some.map(({ host }) => host))
-    // NS records in the zone itself, but not in the delegation, must be removed in the zone. So name the zone as the place, not
-    // the holder of the delegation.
+    // Servers in the NS records of the zone, but not of the delegation, must be removed in the zone. So `holder`, the place to
+    // change, is the zone itself.
     const isAbove = parent.length === 0 || some.some(({ host }) => parent.includes(host))
     const place = { name, zone, holder: isAbove ? holder : zone }
     const closed = reason === 'too_large' ? 'TCP port 53' : null

@@ -50,7 +50,7 @@ export async function observeNameServers(location: FoundZone, check: DnsCheck) {
   }
 
   const found = await Promise.all([...location.hosts.keys()].map(askHost))
-  // Ends of CNAME chains by their targets: a chain that several servers return is followed once.
+  // The end of each CNAME chain, by the targets of the chain, so that a chain that several servers return is followed once.
   const ends = new Map<string, Promise<CnameEnd>>()
   let alias = null as CnameChain | null
   const servers = await Promise.all(
@@ -214,7 +214,7 @@ async function followCnames(visited: readonly string[], check: DnsCheck): Promis
   const message = await awaitPreferred(answers, isGood)
   // Without a response, the chain is known to lead to no value only if the queried hosts certainly have no addresses.
   if (message === undefined) return nothing(known.every((addresses) => addresses?.length === 0))
-  // After an unusable response of an authoritative server (no RA), the chain counts as known: resolvers find no value either.
+  // If the response of an authoritative server (no RA) is unusable, resolvers find no value either: the chain leads to none.
   if (!isGood(message)) return nothing(!message.ra)
   const { aliases, values, ttl } = readTxtAnswer(message, target)
   const isOver = values.length > 0 || aliases.length === 0

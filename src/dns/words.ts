@@ -192,7 +192,7 @@ export const verdictOf = (code: FindingCode): CheckVerdict => VERDICTS[verdictRa
 export const severityOf = (code: FindingCode): FindingSeverity =>
   verdictRankOf(code) < 2 ? 'error' : 'warning'
 
-/** Clauses of messages, for placeholders of the kind `words` such as `{reason:words}`, by the value of the fact. */
+/** Parts of messages, for placeholders of the kind `words` such as `{reason:words}`, by the value of the fact. */
 const REASONS: Readonly<Record<string, string>> = {
   no_key: 'the registry has a DS record, but the zone has no key',
   wrong_ds: "the DS record at the registry matches none of the zone's keys",

@@ -19,7 +19,7 @@ export const OAUTH_ERROR_HINTS = {
 } satisfies Partial<Record<ErrorCode, string | undefined>>
 
 /**
- * Creates the exception for an OAuth error of the authorization or token endpoint, or for a missing refresh token.
+ * Creates the error for an OAuth error of the authorization or token endpoint, or for a missing refresh token.
  *
  * @param error the `error` parameter, such as `invalid_grant`; `no_refresh_token` for a token response without a refresh token
  * @param serviceMessage text of the service for the end of the message; empty if there is none

@@ -32,7 +32,7 @@ export interface LoginReporter {
   ignored(why: string): Promise<void>
 }
 
-/** End of the wait for a redirect: a valid redirect (with a code or an error), or Ctrl-C within a paste. */
+/** Answer that ends the wait: a valid redirect, with a code or an error; or the `InterruptedError` for a Ctrl-C in pasted text. */
 interface Received {
   readonly response: AuthorizationResponse
   /** Shows a page in the browser that brought the redirect; undefined for a paste. */
@@ -80,7 +80,7 @@ export async function loginInBrowser<T>(
       return undefined
     }
     unusable = response
-    // Ignore a failure to report the reason: it must not end the sign-in.
+    // Ignore a failure to report why the answer is refused: it must not end the sign-in.
     reporter.ignored(response).catch(() => {})
     return response
   }

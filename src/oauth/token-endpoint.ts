@@ -227,7 +227,7 @@ function parseTokenResponse(
     details,
     /** One line for messages: the HTTP status and, as far as present, `details`, the transport failure and `defect`. */
     summary: [answer, brokenBy?.message, tokens.defect].filter(Boolean).join('; '),
-    /** Milliseconds of `Retry-After` if the response shows that the request was refused for now; otherwise undefined. */
+    /** Milliseconds of `Retry-After` if a complete response refuses the request temporarily; otherwise undefined. */
     retryAfterMs:
       isRefusal && brokenBy === undefined ? parseRetryAfterMs(headers['retry-after'], now) : undefined,
   }

@@ -185,8 +185,8 @@ function answerWithFault(
   }
   // Fail only TXT queries to a resolver: queries that find the zone (SOA, NS, A) would still succeed from its cache.
   if (recursion) return type === 'TXT' ? { rcode: RCODES.servFail } : undefined
-  // Answer SOA and NS queries as the registry would, with a referral to the zone's servers: it shares one address with the
-  // faulty servers, and clients find the zone with these queries.
+  // Answer SOA and NS queries with a referral to the zone's servers, as the registry does: clients find the zone with these
+  // queries, and the sandbox's registry has the same address as the faulty servers.
   if (type === 'SOA' || type === 'NS') {
     const hosts = zones.recordsAt(zone.apex)?.get('NS')
     const authorities = toRRs(zone.apex, 'NS', hosts)

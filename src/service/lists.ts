@@ -95,7 +95,7 @@ export interface ListPage<T> {
   readonly items: readonly T[]
   /** The service's response that contained the items. */
   readonly envelope: ListEnvelope<T>
-  /** Whether the list continues after these items (with `before`: in front of them), even if the range ends here. */
+  /** Whether the list has more items after these (with `before`: in front of them), inside or outside of the range. */
   readonly hasMore: boolean
 }
 

@@ -155,7 +155,7 @@ export function parseErrorBody(
 const MAY_BE_DONE = 'the service may have acted on the request: check before you send it again'
 
 /**
- * Creates the exception for a response with a status other than 2xx.
+ * Creates the error for a response with a status other than 2xx.
  *
  * @param base base URL of the service, for hints
  * @param credential the credential that was sent; the message may contain its `description`, but not its `value`

@@ -139,7 +139,7 @@ export interface RenewOptions {
   readonly minLifetime?: number
   /** Scope for a narrowed access token (RFC 6749 section 6), which the session doesn't store. */
   readonly scope?: string | undefined
-  /** Sends the refresh token even if it may have been sent before (`auth refresh --retry-interrupted`). */
+  /** Whether to send the refresh token even if it may have been sent before (`auth refresh --retry-interrupted`). */
   readonly retryInterrupted?: boolean
 }
 

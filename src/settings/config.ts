@@ -45,8 +45,8 @@ export function copyProfileWithSetting(
 export function getConfigPath({ directories }: ConfigDirectory): string {
   let path = join(directories.config, 'config.json')
   catchError(() => {
-    // Keep the path if the file isn't a link (`readlinkSync` throws), even if a directory in it is one: messages then show the path
-    // that the user knows.
+    // If the file isn't a link, `readlinkSync` throws, so the path stays as it is, even with links among its directories: messages
+    // then show the path that the user knows.
     readlinkSync(path)
     path = realpathSync(path)
   })

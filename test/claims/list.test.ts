@@ -65,7 +65,7 @@ test.each([
   })
 })
 
-test('of the 200 unusable lines of a --from list, the first ten cause a warning each, and one more warning has their number', async () => {
+test('a --from list with 200 unusable lines causes a warning for each of the first ten, and one warning with the number 200', async () => {
   const { badLines, stderr } = await read(`a.example\n${'b ad\n'.repeat(200)}`)
   expect(badLines).toBe(200)
   expect(stderr.match(/^warning: /gm)).toHaveLength(11)
@@ -186,7 +186,7 @@ test.each(['Name,URL,Notes', 'Name,Website', 'E-Mail,Name', 'Client Homepage,nam
   },
 )
 
-test('the domains of a --from list are read from its column "domain", or without one from its column "name"', async () => {
+test('the domains of a --from list are read from its column "domain" or, if there is none, from its column "name"', async () => {
   const names = ['name\tdomain_id\trecord.name', 'domain\tname\tWebsite', 'Name\tClient\tRegion']
   const lists = await Promise.all(names.map((columns) => read(`${columns}\na.example\t\t\n`)))
   expect(lists.map(({ inputs }) => inputs)).toEqual(names.map(() => [{ domain: 'a.example' }]))

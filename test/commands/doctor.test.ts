@@ -133,7 +133,7 @@ test('the report of mailclaim doctor on a terminal shows the remedy of a problem
   expect(context.stderr.text).toBe('error: problems found: configuration\n')
 })
 
-test('the report of doctor is wrapped on a terminal of 60 columns', async () => {
+test('the report of `doctor` is wrapped on a terminal of 60 columns', async () => {
   const context = createSetup({
     terminal: { columns: 60 },
     environment: { ...READY, noColor: true },

@@ -35,7 +35,7 @@ test('sandbox --json prints its addresses and credentials on one line, and serve
   await expect(fetch(`${ready['base_url']}/contacts/imports`)).rejects.toThrow()
 })
 
-test('sandbox on a terminal prints the export lines to paste', async () => {
+test('`sandbox` on a terminal prints `export` lines for the user to paste', async () => {
   const context = createFakeContext({ terminal: { columns: 80 } })
   const { ended, text } = await start(context)
   const [, dnsPort] = /MAILCLAIM_RESOLVER=127\.0\.0\.1:(\d+)/.exec(text) ?? []

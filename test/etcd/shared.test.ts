@@ -323,7 +323,7 @@ describe('a session that machines share', () => {
     expect(outcomeFilesOf(a)).toEqual([])
   })
 
-  test('a machine suspended for 16 s after writing its marker sends no refresh token', async () => {
+  test('a machine suspended for 16 s after writing its renewal marker sends no refresh token', async () => {
     const { a, clock, service, renew } = await pair()
     const wall = () => clock.setWall(clock.now() + 16_000)
     const monotonic = () => {

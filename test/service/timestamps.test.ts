@@ -35,7 +35,7 @@ describe('a timestamp', () => {
     expect(parseTimestamp(value)).toBeUndefined()
   })
 
-  it('a timestamp with up to 9 fraction digits and any offset is parsed to the millisecond', () => {
+  it('a timestamp with up to 9 fraction digits and an offset from UTC is parsed to the millisecond', () => {
     const moment = fc.date({ min: new Date('0100-01-01'), max: new Date('9999-12-30'), noInvalidDate: true })
     const offset = fc.integer({ min: -23 * 60, max: 23 * 60 })
     fc.assert(

@@ -75,7 +75,7 @@ describe('a login', () => {
     expect(keychain.items.size).toBe(0)
   })
 
-  it('a login whose keychain fails after passing the test stores the refresh token in session.json, with a warning', async () => {
+  it('a login whose keychain passes the test before the sign-in, but fails after it, stores the refresh token in session.json, with a warning', async () => {
     const { context, io, keychain, files } = await machine()
     const prepared = await prepareLocalSignIn(io, 'keychain', 'session')
     keychain.trouble = 'refused'

@@ -126,7 +126,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
     expect(mute.screen()).toMatch(/^error: /)
   })
 
-  test('Ctrl-D at a prompt of login exits 130', async () => {
+  test('Ctrl-D at a prompt of mailclaim login ends the command with exit 130', async () => {
     const terminal = openTerminal(createWorld(), 'mailclaim login && echo went on')
     await terminal.until(/Base URL of the service:/)
     terminal.keys('C-d')
