@@ -88,7 +88,7 @@ describe('a request', () => {
     expect(context.requests[0]?.signal).toBe(signal)
   })
 
-  it('a response of 4 MB that is not JSON fails with an error that quotes its beginning', async () => {
+  it('a response of 4 MB that is not JSON causes an error that quotes the beginning of the response', async () => {
     const { client } = await clientWith([textResponse(200, '%2F\\'.repeat(1e6))])
     expect((await failed(getContactImport(client, 'i-1'))).message).toContain('not a JSON object: %2F')
   })
