@@ -69,7 +69,7 @@ export async function runInShell(
       windowsHide: true,
     })
     if (child.pid === undefined) await once(child, 'spawn')
-    // Ignore `error`, which Node would throw without a listener: after a successful spawn, it reports a failed `kill`.
+    // Ignore the event `error`, which Node would throw without a listener: after a successful spawn, it reports a failed `kill`.
     child.on('error', () => {})
     signal?.addEventListener('abort', end, { once: true })
     timers.push(

@@ -124,8 +124,8 @@ export function createCommandsCommand(tree: CommandTree): CommandDefinition {
 }
 
 /**
- * Returns the codes of errors, and of warnings in events, that a command can report: those of its `errors` and of the implied
- * groups.
+ * Returns the codes of errors, and of warnings in events, that a command can report: those of its `errors`, of the group `every`
+ * and, if the command requires an account, of the groups `session` and `service`.
  */
 export function collectErrorCodes({
   account,

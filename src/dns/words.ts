@@ -147,7 +147,7 @@ const WAITS = {
   },
 } as const satisfies Table
 
-/** Texts of findings that don't keep the record from counting as visible (verdict `ready_with_warning`). */
+/** Texts of findings with which the record still counts as visible (verdict `ready_with_warning`). */
 const WARNINGS = {
   resolver_only: {
     message: 'from here, only resolvers show the record, and no name server: {resolvers}',

@@ -315,8 +315,8 @@ function classifyResponse(response: TokenResponse): RefreshOutcome {
     const later = new CliError('service_unavailable', message, { hint, status, retryAfterMs })
     return { kind: 'unused', error: later, isTransient: true }
   }
-  // A 429 that gets here is no proof of a refusal, even with an OAuth error: a proxy may have sent it after the service rotated the
-  // token.
+  // A 429 without a valid `Retry-After`, or with a body that broke off, is no proof of a refusal, even with an OAuth error: a proxy
+  // may have sent it after the service rotated the token.
   if (error !== undefined && status !== 429)
     return { kind: 'unused', error: oauthError(error, details, status), isTransient: false }
   return { kind: 'unknown', why: summary }

@@ -84,7 +84,7 @@ test('requests for an unknown claim get status 404', async () => {
   expect((await settle(sandbox, 'nothing.example', { status: 'failed' })).status).toBe(404)
 })
 
-test('a claim goes from pending to verified to completed once its record is in DNS and verification was requested', async () => {
+test('the status of a claim goes from pending to verified to completed once its record is in DNS and verification was requested', async () => {
   const sandbox = await sandboxForTest(SLOW)
   const { verify, get } = await claimed(sandbox, 'example.com')
   await publish(sandbox, 'example.com')
@@ -115,7 +115,7 @@ test.each(Object.keys(MISTAKES).slice(1))(
   },
 )
 
-test('verification finds the value in a TXT RRset that is too large for UDP', async () => {
+test('the sandbox completes a claim whose value is in a TXT RRset that is too large for UDP', async () => {
   const sandbox = await sandboxForTest(SLOW)
   const { claim, verify, get } = await claimed(sandbox, 'example.com')
   const { value } = claim['record'] as { value: string }
