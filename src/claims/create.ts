@@ -17,11 +17,11 @@ import { printClaim, printClaimEvent } from './write.ts'
  *
  * @param region from the domain's line in a list, instead of `--region`
  */
-type RequestFor = (name: string, region?: string) => CreateClaimRequest
+type RequestFactory = (name: string, region?: string) => CreateClaimRequest
 
 /** Requests a claim of one domain, and prints the claim and a hint at the next step. */
-export async function createAndPrintClaim(domain: string, requestFor: RequestFor, io: Io): Promise<void> {
-  const request = requestFor(parseDomain(domain))
+export async function createAndPrintClaim(domain: string, toRequest: RequestFactory, io: Io): Promise<void> {
+  const request = toRequest(parseDomain(domain))
   const { name } = request
   const events = requestNewClaim(request, { client: openClient(io), io })
   const claim = await showEvents(events, (event) => printClaimEvent(event, io))
@@ -39,7 +39,7 @@ export async function createAndPrintClaim(domain: string, requestFor: RequestFor
 export async function createSeveralClaims(
   domains: readonly string[],
   flags: BatchOptions,
-  requestFor: RequestFor,
+  toRequest: RequestFactory,
   io: Io,
 ): Promise<void> {
   // Users have to add the TXT record next, so show its name and value in a terminal too, not only in TSV.
@@ -58,7 +58,7 @@ export async function createSeveralClaims(
       if (done !== undefined) return done
       const before = newest && getClaimState(newest.claim, now)
       if (newest !== undefined && before?.isOpen) {
-        const why = describeIgnoredOptions(requestFor(domain, region), newest.claim)
+        const why = describeIgnoredOptions(toRequest(domain, region), newest.claim)
         if (why !== undefined) await warn(`${domain}: ${why}`)
         return { label: 'open before', item: { ...newest.claim, seen_at: newest.seen_at } }
       }
@@ -66,7 +66,7 @@ export async function createSeveralClaims(
       // domain here; `claims create` with this domain alone starts a claim.
       if (newest !== undefined && before?.phase === 'superseded')
         return { label: 'superseded', item: newest.claim, error: before.error }
-      const { claim, created } = await claimDomain(requestFor(domain, region), { client: client(), io })
+      const { claim, created } = await claimDomain(toRequest(domain, region), { client: client(), io })
       return { label: created ? 'created' : 'open before', item: claim }
     },
   }

@@ -19,8 +19,8 @@ export const command = defineCommand({
   toleratesClosedPipe: true,
   async run({ arguments: domains, options }, io) {
     const { createAndPrintClaim, createSeveralClaims } = await import('../../claims/create.ts')
-    const requestFor = (name: string, region?: string) => createClaimRequest(name, options, region)
-    if (isBatch(domains, options)) return createSeveralClaims(domains, options, requestFor, io)
-    await createAndPrintClaim(domains[0] ?? (await askForDomain(io)), requestFor, io)
+    const toRequest = (name: string, region?: string) => createClaimRequest(name, options, region)
+    if (isBatch(domains, options)) return createSeveralClaims(domains, options, toRequest, io)
+    await createAndPrintClaim(domains[0] ?? (await askForDomain(io)), toRequest, io)
   },
 })
