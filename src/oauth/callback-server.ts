@@ -65,8 +65,8 @@ export async function startCallbackServer({ target, state, receive }: CallbackSe
     // form.
     if (path !== target.path) return refuse(404, 'Nothing here')
     const [host, ...hosts] = request.headersDistinct['host'] ?? []
-    // Refuse another Host (DNS rebinding) and a second Host header, which RFC 9112 section 3.2 forbids: Node would silently use the
-    // first.
+    // Refuse a Host header that isn't the address of this server (DNS rebinding), and a second Host header, which RFC 9112 section
+    // 3.2 forbids: Node would silently use the first.
     if (host?.toLowerCase() !== authority || hosts.length > 0)
       return refuse(421, 'Wrong address', 'Copy the address of this page, and paste it into your terminal.')
     const { purpose, 'sec-purpose': secPurpose, 'x-moz': moz } = request.headers

@@ -78,7 +78,7 @@ export async function sendQuery(
   const { clock } = effects
   const start = clock.monotonic()
   const elapsed = () => Math.round(clock.monotonic() - start)
-  // The controller is aborted at the end, to cancel the transports that are still waiting for a response.
+  // The controller is aborted when this function ends, to cancel the transports that are still waiting for a response.
   const controller = createChildController(effects.signal)
   const sending = { ...effects, signal: controller.signal }
   const overHttps = (url: URL) => send(effects.dns.https, url, question, deadline, UDP_SIZE, sending)

@@ -28,8 +28,8 @@ const READ_LIMIT_MS = 12_000
 /** Maximum milliseconds for a request to one member in the first round over the members; later rounds allow more. */
 const FIRST_TRY_MS = 2000
 /**
- * Milliseconds to wait after the first round over the members, before jitter, since they may be electing a leader. Later waits
- * are longer.
+ * Milliseconds, before jitter, to wait after the first round over the members, which may be electing a leader. Later waits are
+ * longer.
  */
 const PAUSE_MS = 100
 const LOGIN = '/v3/auth/authenticate'
