@@ -181,7 +181,7 @@ export async function* requestNewClaim(request: CreateClaimRequest, access: Clie
   return claim
 }
 
-/** Yields the event `created` for a claim that already existed; warns if options of the request have no effect on the claim. */
+/** Yields the event `created` for an existing claim, and a warning if options of the request have no effect on the claim. */
 async function* continueClaim(request: CreateClaimRequest, claim: DomainClaim, text: string): ClaimOpening {
   yield { event: 'created', claim, text }
   const why = describeIgnoredOptions(request, claim)
