@@ -233,8 +233,8 @@ export interface DnsObservations {
  *   `interception`: `inside` if this network has, or might have, a zone of the same name; `answered` if all responses are an
  *   interceptor's, without such a zone; otherwise null
  */
-export function detectInterception(seen: Pick<DnsObservations, 'servers' | 'location' | 'mayBeLocal'>) {
-  const { servers, location, mayBeLocal } = seen
+export function detectInterception(observed: Pick<DnsObservations, 'servers' | 'location' | 'mayBeLocal'>) {
+  const { servers, location, mayBeLocal } = observed
   const heard = servers.filter(({ isImplausible }) => isImplausible !== null)
   const registry = location.kind === 'found' ? location.registry : []
   // Answer records from a registry's server (`isImplausible` null) count as plausible only if a name server of the domain, known by

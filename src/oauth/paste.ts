@@ -32,12 +32,12 @@ const CODE_OR_ERROR = /(?:^|&)(?:code|error)=(?![^&]*(?:(?:code|error)=|:\/\/))[
  * A terminal in canonical mode delivers a last line without line end only after Enter, in raw mode at once. So raw mode is on from
  * the first input until input pauses; on Windows it stays off, because the console would discard that line.
  *
- * @param judge called when input pauses, with the text so far, and with the part of it since the last pause that came at a line end
+ * @param onPaste called when input pauses, with the text so far and its part since the last pause that came at a line end
  * @returns a function that stops reading
  */
 export function readPastes(
   { stdin: { stream }, clock, platform }: Pick<Context, 'stdin' | 'clock' | 'platform'>,
-  judge: (text: string, latest: string) => void,
+  onPaste: (text: string, latest: string) => void,
 ): () => void {
   const setRaw = (isRaw: boolean) =>
     platform !== 'win32' && (stream as Partial<ReadStream>).setRawMode?.(isRaw)
@@ -49,7 +49,7 @@ export function readPastes(
     latest = (latest + data).slice(-MAX_INPUT_LENGTH)
     cancel = clock.alarm(PASTE_END_MS, () => {
       setRaw(false)
-      judge(earlier + latest, latest)
+      onPaste(earlier + latest, latest)
       // Once `latest` ends with a line end (in raw mode, Enter sends a carriage return), move it to `earlier`, so that the next
       // paste is also judged alone.
       if (/[\r\n]$/.test(latest)) [earlier, latest] = [(earlier + latest).slice(-MAX_INPUT_LENGTH), '']

@@ -2,14 +2,14 @@ import { IMPORT_COLUMNS } from '../../imports/columns.ts'
 import { CONTACT_IMPORT_FIELDS } from '../../service/types.ts'
 import { type ArgumentDefinition, defineCommand } from '../definition.ts'
 
-export const IMPORT_ARGUMENT: ArgumentDefinition = {
+export const CONTACT_IMPORT_ARGUMENT: ArgumentDefinition = {
   syntax: '<id>',
   description: 'the id of the contact import',
 }
 
 export const command = defineCommand({
   description: 'Shows one contact import.',
-  arguments: [IMPORT_ARGUMENT],
+  arguments: [CONTACT_IMPORT_ARGUMENT],
   examples: {
     'mailclaim imports get 479e3145-dd38-4932-8c0c-e58b548c9e76': 'one import',
     'mailclaim imports get 479e3145-dd38-4932-8c0c-e58b548c9e76 --json | jq .counts': 'its counts',

@@ -2,11 +2,11 @@ import { IMPORT_COLUMNS, IMPORT_EVENT_MEANINGS } from '../../imports/columns.ts'
 import { CONTACT_IMPORT_FIELDS } from '../../service/types.ts'
 import { startCommandDeadline } from '../../timeout.ts'
 import { collectEventFields, defineCommand, defineTimeout } from '../definition.ts'
-import { IMPORT_ARGUMENT } from './get.ts'
+import { CONTACT_IMPORT_ARGUMENT } from './get.ts'
 
 export const command = defineCommand({
   description: 'Follows a contact import until it is completed or failed.',
-  arguments: [IMPORT_ARGUMENT],
+  arguments: [CONTACT_IMPORT_ARGUMENT],
   options: [defineTimeout({ default: 'never' })],
   events: IMPORT_EVENT_MEANINGS,
   examples: {
