@@ -92,13 +92,13 @@ export function toExpectedRecord(claim: DomainClaim, domain?: string): ExpectedT
 /**
  * Reads the TXT value that a user gave, without surrounding quotation marks, spaces and invisible characters.
  *
- * @param what the value's name in the message, such as `--value`
+ * @param valueName the value's name in the message, such as `--value`
  * @throws CliError exit 2 if the rest isn't of the form `prefix=token`
  */
-export function parseTxtValue(given: string, what = 'the value'): string {
+export function parseTxtValue(given: string, valueName = 'the value'): string {
   const value = parseGivenValue(given)
   if (value !== undefined) return value
-  throw usageError(`${what} isn't a complete value: prefix=token, with nothing before or after it`)
+  throw usageError(`${valueName} isn't a complete value: prefix=token, with nothing before or after it`)
 }
 
 /**

@@ -32,22 +32,22 @@ export interface ServiceListDefinition<T> {
   readonly filter?: ((item: T) => boolean) | undefined
   readonly columns: readonly Column[]
   /** Text on stderr for an empty table. */
-  readonly nothing: string
+  readonly ifEmpty: string
 }
 
 /**
  * Prints a list that the service doesn't page, such as the profiles, or the claims of the ledger.
  *
  * @param pages parts of the list; each is printed as soon as it is complete
- * @param nothing text on stderr for an empty table
+ * @param ifEmpty text on stderr for an empty table
  */
 export async function printLocalList(
   pages: AsyncIterable<readonly object[]> | Iterable<readonly object[]>,
   columns: readonly Column[],
-  nothing: string,
+  ifEmpty: string,
   io: Io,
 ): Promise<void> {
-  const writer = io.list(columns, nothing)
+  const writer = io.list(columns, ifEmpty)
   for await (const items of pages) await writer.page({ items })
   await writer.end(false)
 }
@@ -67,9 +67,9 @@ export async function printServiceList<T extends { readonly id?: string | null }
     import('../service/lists.ts'),
     import('../session/client.ts'),
   ])
-  const { columns, nothing, fetcher, filter } = list
+  const { columns, ifEmpty, fetcher, filter } = list
   const { settings } = io
-  const writer = io.list(columns, nothing)
+  const writer = io.list(columns, ifEmpty)
   const isBackward = flags.before !== undefined
   const limit = flags.all ? undefined : (flags.limit ?? list.defaultLimit)
   let hasMore = false

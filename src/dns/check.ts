@@ -66,13 +66,13 @@ export async function checkDns(request: DnsCheckRequest, effects: DnsEffects): P
 /**
  * Runs the queries of a check, and returns the observations from which `createCheckReport` derives the findings.
  *
- * @param causes whether to query resolvers for the TXT set, and to look at other names and DNSSEC, as well. Default: true
+ * @param seeksCauses whether to query resolvers for the TXT set, and to look at other names and DNSSEC, as well. Default: true
  * @throws CliError `usage`, exit 2, if the name isn't a domain name; the abort reason of `effects.signal`
  */
 export async function collectObservations(
   request: DnsCheckRequest,
   effects: DnsEffects,
-  causes = true,
+  seeksCauses = true,
 ): Promise<DnsObservations> {
   const { expected, mayBeCut = false, isOverdue = false, authoritativePort: port } = request
   const { clock, dns } = effects
@@ -102,11 +102,11 @@ export async function collectObservations(
     const { genuine, interception } = detectInterception(seen)
     const { withRecord, withoutRecord } = groupByOutcome(genuine)
     const [best] = [...withRecord, ...withoutRecord]
-    const server = causes && best?.address ? { address: best.address, port } : undefined
+    const server = seeksCauses && best?.address ? { address: best.address, port } : undefined
     const isVisible = withRecord.length > 0 && withoutRecord.length === 0
     // A resolver queried too early caches the record's absence (RFC 2308). So query resolvers only if all name servers with a
     // usable answer have the record, or if only resolvers can show it.
-    const isTime = causes && (isVisible || dependsOnResolvers(seen))
+    const isTime = seeksCauses && (isVisible || dependsOnResolvers(seen))
     const isOwnZone = interception === 'inside'
     // In a network with its own zone of this name, answers over UDP and TCP may be from that zone. So query resolvers only over
     // HTTPS.

@@ -22,8 +22,8 @@ export interface Io extends Context, OutputContext {
   write(item: object, columns: readonly Column[]): Promise<void>
   /** Writes the result of a change to stdout, unless `hasOwnLayout`: commands then tell people the result on stderr. */
   writeOutcome(outcome: object, columns: readonly Column[]): Promise<void>
-  /** Creates a writer for a list on stdout, page by page. @param nothing text on stderr if a table is empty */
-  list(columns: readonly Column[], nothing?: string): ListWriter
+  /** Creates a writer for a list on stdout, page by page. @param ifEmpty text on stderr if a table is empty */
+  list(columns: readonly Column[], ifEmpty?: string): ListWriter
   /** Writes an event with the current time to stdout, as one line of JSON. */
   writeEvent(event: string, fields: object): Promise<void>
   /** Writes a single value to stdout as one line, without heading or quotes, for the format `value`. */
@@ -56,7 +56,7 @@ export function createIo(outer: Context, settings: Settings): Io {
     async writeOutcome(outcome, columns) {
       if (!hasOwnLayout(settings)) await io.write(outcome, columns)
     },
-    list: (columns, nothing) => createListWriter(columns, nothing, io),
+    list: (columns, ifEmpty) => createListWriter(columns, ifEmpty, io),
     writeEvent(event, fields) {
       const at = new Date(context.clock.now()).toISOString()
       return stdout.write(`${stringifyJson({ event, at, ...fields })}\n`)

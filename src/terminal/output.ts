@@ -77,11 +77,11 @@ export interface ListWriter {
 /**
  * Creates a list writer for the chosen format. Pages are written as they arrive, so `has_more` follows `data` in JSON.
  *
- * @param nothing text on stderr if a table is empty, such as "There are no grants."
+ * @param ifEmpty text on stderr if a table is empty, such as "There are no grants."
  */
 export function createListWriter(
   columns: readonly Column[],
-  nothing: string | undefined,
+  ifEmpty: string | undefined,
   io: OutputContext,
 ): ListWriter {
   const { stdout, settings, clock } = io
@@ -103,14 +103,14 @@ export function createListWriter(
       return { page, end: () => page({ items: [] }) }
     }
     default:
-      return tableWriter(chooseColumns(columns, settings.fields, 'people'), nothing, io)
+      return tableWriter(chooseColumns(columns, settings.fields, 'people'), ifEmpty, io)
   }
 }
 
 /** Maximum number of rows laid out together: layout takes quadratic time, and a service may send pages of any size. */
 const MAX_ROWS = 1000
 
-function tableWriter(columns: readonly Column[], nothing: string | undefined, io: OutputContext): ListWriter {
+function tableWriter(columns: readonly Column[], ifEmpty: string | undefined, io: OutputContext): ListWriter {
   const loading = (async () => {
     const [{ createTable }, rendering] = await Promise.all([import('./table.ts'), createRenderContext(io)])
     return createTable(columns, rendering)
@@ -124,7 +124,7 @@ function tableWriter(columns: readonly Column[], nothing: string | undefined, io
         await io.stdout.write((await loading).render(items.slice(at, at + MAX_ROWS)))
     },
     async end(hasMore) {
-      if (count === 0 && nothing !== undefined) await io.say(nothing)
+      if (count === 0 && ifEmpty !== undefined) await io.say(ifEmpty)
       const hidden = (await loading).hiddenColumns().map(({ field }) => field)
       // Give no second hint: for an incomplete list, the caller gives a hint how to continue.
       if (hidden.length > 0 && !hasMore)

@@ -37,8 +37,8 @@ export const command = defineCommand({
         yield refresher === undefined ? page.map(({ claim }) => claim) : await refresher.refresh(page)
       }
     }
-    const nothing = `No claims are known ${describeLedger(io)}.`
-    await printLocalList(pages(), CLAIM_LIST_COLUMNS, nothing, io)
+    const ifEmpty = `No claims are known ${describeLedger(io)}.`
+    await printLocalList(pages(), CLAIM_LIST_COLUMNS, ifEmpty, io)
     if (entries.length === 0 && !io.settings.quiet)
       await io.hint('start one with: mailclaim claims create <domain>')
     if (refresher?.failure() !== undefined) throw refresher.failure()

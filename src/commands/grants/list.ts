@@ -56,7 +56,7 @@ export const command = defineCommand({
         fetcher: (lists, client) => lists.createGrantFetcher(client),
         filter: state === undefined ? undefined : (grant) => isRevoked(grant) === (state === 'revoked'),
         columns: GRANT_COLUMNS,
-        nothing: state === undefined ? 'There are no grants.' : `There are no ${state} grants.`,
+        ifEmpty: state === undefined ? 'There are no grants.' : `There are no ${state} grants.`,
       },
       options,
       io,

@@ -37,7 +37,7 @@ export const command = defineCommand({
         fetcher: (lists, client) => lists.createContactImportFetcher(client, status),
         defaultLimit: DEFAULT_LIMIT,
         columns: IMPORT_LIST_COLUMNS,
-        nothing:
+        ifEmpty:
           status === undefined
             ? 'There are no contact imports.'
             : `There are no contact imports with the status ${status}.`,

@@ -117,7 +117,7 @@ async function readOutcome({ access, files }: EtcdStore, path: string): Promise<
  * tokens, or the end of the session, replace any marker. Any other outcome replaces only the attempt's own marker; if that
  * marker isn't in etcd, the value is rewritten unchanged, so that a late compare-and-swap of the marker fails.
  *
- * @param was the value that the first compare-and-swap expects
+ * @param initial the value that the first compare-and-swap expects
  * @param limitMs milliseconds for each compare-and-swap
  * @returns the value in etcd; undefined if the key doesn't exist, so that the outcome must be kept on this machine
  * @throws CliError as `EtcdStore.swap`
@@ -126,11 +126,11 @@ export async function deliverRenewalOutcome(
   store: EtcdStore,
   attempt: RenewalAttempt,
   outcome: EtcdSession,
-  was: EtcdSessionAtRevision,
+  initial: EtcdSessionAtRevision,
   limitMs: number,
 ): Promise<EtcdSessionAtRevision | undefined> {
   const wins = outcome.session.generation > attempt.generation
-  let found: EtcdSessionAtRevision | undefined = was
+  let found: EtcdSessionAtRevision | undefined = initial
   while (found !== undefined && !isObsolete(attempt, found)) {
     const { session, marker, revision }: EtcdSessionAtRevision = found
     const isOwn = marker?.writer === attempt.writer
