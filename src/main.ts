@@ -122,7 +122,7 @@ function readEnvironment(variables: NodeJS.ProcessEnv): EnvironmentValues {
     // `NO_COLOR` counts with any value except an empty one (https://no-color.org).
     noColor: Boolean(variables['NO_COLOR']),
     ci: Boolean(variables['CI']) && variables['CI'] !== 'false',
-    ssh: Boolean(variables['SSH_CONNECTION'] ?? variables['SSH_TTY']),
+    ssh: Boolean(variables['SSH_CONNECTION'] || variables['SSH_TTY']),
   }
 }
 
