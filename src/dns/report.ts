@@ -97,14 +97,14 @@ export interface ReportMetadata {
  * Returns the error for a record that isn't ready: `dns_unavailable` (exit 7) if the state of DNS is unknown, otherwise
  * `record_not_visible` (exit 8). Undefined if the record is ready or no value is expected.
  *
- * @param findingsShown whether the findings are printed as well, so that the error needn't repeat the first one
+ * @param areFindingsPrinted whether the findings are printed as well, so that the error needn't repeat the first one
  */
-export function exitErrorOf(report: CheckReport, findingsShown = false): CliError | undefined {
+export function exitErrorOf(report: CheckReport, areFindingsPrinted = false): CliError | undefined {
   const [first] = report.findings
   if (report.ready || report.expected === null) return undefined
   const isUnknown = report.verdict === 'unknown'
   const code = isUnknown ? 'dns_unavailable' : 'record_not_visible'
   const summary = `${isUnknown ? "can't tell what is" : "the record isn't ready"} at ${report.name}`
-  if (first === undefined || findingsShown) return new CliError(code, summary)
+  if (first === undefined || areFindingsPrinted) return new CliError(code, summary)
   return new CliError(code, first.message, { hint: sanitizeLine(first.fix) })
 }

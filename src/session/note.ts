@@ -160,9 +160,9 @@ export function promoteNoteFile(files: ProfileFiles, path: string, { id, generat
  *
  * @throws CliError `cannot_write`, exit 1, if the file can't be opened or flushed; as `promoteNoteFile`
  */
-export function storeSessionFromNote(files: ProfileFiles, name: string, session: Session): void {
+export function storeSessionFromNote(files: ProfileFiles, fileName: string, session: Session): void {
   const { disk, directory } = files
-  const path = join(directory, name)
+  const path = join(directory, fileName)
   try {
     const fd = disk.open(path)
     try {

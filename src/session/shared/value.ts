@@ -53,7 +53,7 @@ export function readEtcdSetup(io: Io) {
     members: urls.map((url) => new URL(url)),
     tls: cert === undefined ? undefined : { cert, key: key ?? cert },
     user: name === undefined ? undefined : { name, password: password ?? '' },
-    sealing: readEncryptionKey(io),
+    encryptionKey: readEncryptionKey(io),
   }
 }
 
@@ -101,11 +101,11 @@ function notConfigured(message: string, hint: string): CliError {
  * Encrypts a session and its marker: compact JWE, `dir` with A256GCM (RFC 7516; RFC 7518 sections 4.5 and 5.3). The protected
  * header names the etcd key, so that a ciphertext copied to another etcd key is rejected.
  */
-export async function sealSession(value: EtcdSession, { key, sealing }: EtcdSetup): Promise<string> {
+export async function sealSession(value: EtcdSession, { key, encryptionKey }: EtcdSetup): Promise<string> {
   const text = JSON.stringify({ format: FORMAT, session: value.session, note: value.marker })
   return new CompactEncrypt(Buffer.from(text, 'utf8'))
     .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', key })
-    .encrypt(sealing)
+    .encrypt(encryptionKey)
 }
 
 /**
@@ -114,11 +114,11 @@ export async function sealSession(value: EtcdSession, { key, sealing }: EtcdSetu
  * @throws CliError `store_unavailable`, exit 4, if the value can't be decrypted with this encryption key, belongs to another etcd
  *   key, or has another format
  */
-export async function unsealSession(sealed: string, { key, sealing }: EtcdSetup): Promise<EtcdSession> {
+export async function unsealSession(sealed: string, { key, encryptionKey }: EtcdSetup): Promise<EtcdSession> {
   try {
     if (decodeProtectedHeader(sealed)['key'] !== key) throw new Error('moved')
     const options = { keyManagementAlgorithms: ['dir'], contentEncryptionAlgorithms: ['A256GCM'] }
-    const { plaintext } = await compactDecrypt(sealed, sealing, options)
+    const { plaintext } = await compactDecrypt(sealed, encryptionKey, options)
     const { format, session, note: marker } = JSON.parse(Buffer.from(plaintext).toString('utf8'))
     if (format !== FORMAT) throw new Error('another format')
     return { session, marker }
