@@ -156,7 +156,7 @@ export async function printNoValueNotice(
 }
 
 /** Returns the report of a domain whose check ended with an error instead of a report. */
-export const createEmptyReport = (name: string): CheckReportJson => ({
+export const emptyReport = (name: string): CheckReportJson => ({
   name,
   expected: null,
   verdict: 'unknown',

@@ -78,7 +78,7 @@ export const command = defineCommand({
   account: 'sometimes',
   async run({ arguments: domains, options }, io) {
     const { name, value, wait = false, publicResolvers, timeout = DEFAULT_CLAIM_TIMEOUT_SECONDS } = options
-    const [{ checkDomain, createEmptyReport, printNoValueNotice, printDnsReport }, { createLedgerFallbackReader }] =
+    const [{ checkDomain, emptyReport, printNoValueNotice, printDnsReport }, { createLedgerFallbackReader }] =
       await Promise.all([import('../../claims/check-dns.ts'), import('../../claims/load.ts')])
     // Never renew the access token, because a check must work while the service is down: with an expired token, use the claim in
     // the ledger.
@@ -116,7 +116,7 @@ export const command = defineCommand({
       {
         columns: [...COLUMNS, ...ERROR_COLUMNS],
         takesIds: true,
-        createErrorRow: createEmptyReport,
+        createErrorRow: emptyReport,
         deadline: check.deadline,
         renews,
         async perform(input, run) {
