@@ -119,5 +119,5 @@ function escapeByte(byte: number): string {
 export const quoteTxtValue = (value: string): string =>
   quoteTxtStrings((value.match(/.{1,255}/gs) ?? []).map((string) => Buffer.from(string)))
 
-export const formatZoneLine = (record: TxtRecord): string =>
+export const toZoneFileLine = (record: TxtRecord): string =>
   `${record.name}.\t${record.ttl ?? DEFAULT_TTL_SECONDS}\tIN\tTXT\t${quoteTxtValue(record.value)}`

@@ -8,14 +8,14 @@ export function signInHint(profile: string): string {
 /**
  * Returns the error for a profile that isn't signed in.
  *
- * @param others profiles with a session, for the hint
+ * @param signedIn profiles with a session, for the hint
  * @param why a further cause, appended to the message
  */
-export function notSignedInError(profile: string, others: readonly string[] = [], why = ''): CliError {
+export function notSignedInError(profile: string, signedIn: readonly string[] = [], why = ''): CliError {
   const hint =
-    others.length === 0
+    signedIn.length === 0
       ? `set MAILCLAIM_API_KEY, or sign in: ${addProfileFlag('mailclaim login', profile)}`
-      : `sign in, or use a profile that is signed in (${others.join(', ')}): mailclaim auth switch ${others[0]}`
+      : `sign in, or use a profile that is signed in (${signedIn.join(', ')}): mailclaim auth switch ${signedIn[0]}`
   return new CliError('not_signed_in', `profile ${profile} is not signed in${why}`, { hint })
 }
 

@@ -29,9 +29,9 @@ const REMEDIES: Readonly<Record<string, string>> = {
   EFBIG: 'raise the limit on file sizes (ulimit -f) and run the command again',
 }
 
-/** Returns the hint for a system error by its code. @param otherwise hint for codes without one */
-export function hintForErrno(error: unknown, otherwise: string): string {
-  return REMEDIES[errnoCode(error) ?? ''] ?? otherwise
+/** Returns the hint for a system error by its code. @param defaultHint hint for codes without one */
+export function hintForErrno(error: unknown, defaultHint: string): string {
+  return REMEDIES[errnoCode(error) ?? ''] ?? defaultHint
 }
 
 /**

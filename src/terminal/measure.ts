@@ -9,10 +9,11 @@ export function displayWidth(line: string): number {
 /**
  * Wraps a sanitized line at spaces, and within words that are wider than `width` columns.
  *
- * @param hard false keeps long words whole, so that they can be copied
+ * @param breakWords false keeps long words whole, so that they can be copied
  */
-export function wrapLine(line: string, width: number, hard = true): string[] {
-  return displayWidth(line) <= width ? [line] : wrapAnsi(line, Math.max(1, width), { hard }).split('\n')
+export function wrapLine(line: string, width: number, breakWords = true): string[] {
+  if (displayWidth(line) <= width) return [line]
+  return wrapAnsi(line, Math.max(1, width), { hard: breakWords }).split('\n')
 }
 
 /**

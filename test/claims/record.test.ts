@@ -2,10 +2,10 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
   extractRecord,
-  formatZoneLine,
   quoteTxtStrings,
   quoteTxtValue,
   type TxtRecord,
+  toZoneFileLine,
 } from '../../src/claims/record.ts'
 import { claimOf, createWorld } from './world.ts'
 
@@ -81,7 +81,7 @@ describe('the record of a claim', () => {
 })
 
 test('the zone file line of a record without a TTL has a TTL of 300 and the quoted value', () => {
-  expect(formatZoneLine(record)).toBe('app.example.com.\t300\tIN\tTXT\t"prefix=token"')
+  expect(toZoneFileLine(record)).toBe('app.example.com.\t300\tIN\tTXT\t"prefix=token"')
 })
 
 test('a record name with a line break, shell or option syntax, an empty label, an invisible letter or eight accents on a letter is rejected', () => {

@@ -26,7 +26,7 @@ export const command = defineCommand({
   account: 'sometimes',
   async run({ arguments: domains, options }, io) {
     const { format } = io.settings
-    const [{ createLedgerFallbackReader, findClaim }, { extractRecord, formatZoneLine }, lifecycle, place] =
+    const [{ createLedgerFallbackReader, findClaim }, { extractRecord, toZoneFileLine }, lifecycle, place] =
       await Promise.all([
         import('../../claims/load.ts'),
         import('../../claims/record.ts'),
@@ -38,7 +38,7 @@ export const command = defineCommand({
       const { phase, isOpen, error } = lifecycle.getClaimState(claim, io.clock.now())
       if (!isOpen && error !== undefined) throw error
       const record = extractRecord(claim, target.name)
-      const text = format === 'zone' ? `${formatZoneLine(record)}\n` : `${record.value}\n`
+      const text = format === 'zone' ? `${toZoneFileLine(record)}\n` : `${record.value}\n`
       const found = hasOwnLayout(own.settings) ? await place.findRecordLocation(record.name, own) : undefined
       return { claim, record, text, found, isCompleted: phase === 'completed' }
     }
