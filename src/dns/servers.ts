@@ -212,7 +212,7 @@ async function followCnames(visited: readonly string[], check: DnsCheck): Promis
     ['NOERROR', 'NXDOMAIN', 'YXDOMAIN'].includes(one.rcode) && isFromZone(one, location.zone)
   const answers = servers.map((server) => queryDns(server, { name: target, type: 'TXT' }, check, SERVER_MS))
   const message = await awaitPreferred(answers, isGood)
-  // Without a response, the chain is known to lead to no value only if the queried hosts certainly have no addresses.
+  // Without a response, the chain is known to lead to no value only if all of `hosts` certainly have no address.
   if (message === undefined) return nothing(known.every((addresses) => addresses?.length === 0))
   // If the response of an authoritative server (no RA) is unusable, resolvers find no value either: the chain leads to none.
   if (!isGood(message)) return nothing(!message.ra)
