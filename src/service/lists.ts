@@ -90,7 +90,7 @@ export interface ListRange<T> extends Pick<PageQuery, 'after' | 'before'> {
   readonly filter?: ((item: T) => boolean) | undefined
 }
 
-/** One page of a list. Its items pass the range's `filter`, and its last item may be cut by `limit`. */
+/** One page of a list: the items that pass the range's `filter`, cut off at its `limit`. */
 export interface ListPage<T> {
   readonly items: readonly T[]
   /** The service's response that contained the items. */
