@@ -23,7 +23,7 @@ export interface EtcdValue {
 
 type Json = Record<string, unknown>
 
-/** Maximum milliseconds of a read, over all members and rounds. */
+/** Maximum milliseconds of a read from etcd, attempts at all members included. */
 const READ_LIMIT_MS = 12_000
 /** Maximum milliseconds for a request to one member in the first round over the members; later rounds allow more. */
 const FIRST_TRY_MS = 2000
