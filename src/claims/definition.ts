@@ -1,4 +1,4 @@
-/** Parts of the definitions of commands, in a module of their own so that help doesn't load the implementation. */
+/** Parts of the definitions of claim commands, in a module of their own so that help doesn't load the commands' implementation. */
 
 import type { OptionDefinition, OptionValues } from '../settings/option.ts'
 import { parseInteger } from '../settings/parse-value.ts'

@@ -132,7 +132,7 @@ function extendPath(
   return { kind: 'found', ...delegation, parent, registry, path: [...path, delegation] }
 }
 
-/** A name server on the path to the target, with its response: a referral, or an authoritative answer that ends the path. */
+/** A name server on the path to a name's zone, with its response: a referral, or an authoritative answer that ends the path. */
 type PathReply = NonNullable<Awaited<ReturnType<typeof askServers>>>
 
 /**

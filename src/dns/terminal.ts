@@ -15,7 +15,7 @@ import {
 } from './view.ts'
 import { capitalize, toPlainText } from './words.ts'
 
-/** Colors of a report in a terminal, and its width in columns. */
+/** Colors of a report in a terminal, and the terminal's width in columns. */
 export interface TerminalLayout {
   readonly palette: Palette
   readonly width: number
