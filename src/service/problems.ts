@@ -18,7 +18,7 @@ const MAX_QUOTED_LENGTH = 64 * 1024
 const MAX_DEPTH = 100
 
 /**
- * Creates the exception for a response that isn't as documented: `unexpected_answer`, exit 7.
+ * Creates the error for a response that isn't as documented: `unexpected_answer`, exit 7.
  *
  * @param what end of the message, such as "it is empty"
  */

@@ -129,7 +129,7 @@ export function createEtcdClient(
     /**
      * Reads the key; undefined if the key doesn't exist.
      *
-     * @throws CliError `unreachable`, exit 7; `store_unavailable`, exit 4, if etcd refused the request
+     * @throws CliError `unreachable`, exit 7; `store_unavailable`, exit 4, if etcd refused the request; the reason of an interrupt
      */
     read: async () => firstOf(await ask('/v3/kv/range', { key: at }, READ_LIMIT_MS)),
     /**
