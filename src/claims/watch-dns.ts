@@ -16,7 +16,7 @@ import { toExpectedRecord } from './record.ts'
 /** Options of the DNS checks of one domain, alone or in a run over several domains. */
 export interface DnsCheckOptions extends Pick<DnsCheckRequest, 'publicResolvers' | 'cache'> {
   readonly deadline: Deadline
-  /** Value of `--wait`: whether `claims check` repeats the check, or `claims verify` follows the claim after requesting verification. */
+  /** Value of `--wait`: whether `claims check` repeats the check, or `claims verify` follows the claim afterward. */
   readonly wait?: boolean
   /** In a run over several domains, lets the work on the next domain begin; called when this domain starts to wait. */
   readonly releaseSlot?: () => void
