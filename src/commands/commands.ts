@@ -212,8 +212,8 @@ function describeExit(code: ExitCode) {
 }
 
 /**
- * Returns the file name of a schema, such as `list.json` for `list`, or, for the definition
- * `commands#/$defs/command`, `commands.json#/$defs/command`; null for undefined.
+ * Returns the file name of a schema, such as `list.json` for `list`; for `commands#/$defs/command`, a definition in a schema,
+ * returns `commands.json#/$defs/command`. Null for undefined.
  */
 function toSchemaFile(name: string | undefined): string | null {
   return name?.replace(/^[\w-]+/, '$&.json') ?? null
