@@ -93,7 +93,7 @@ export const ERRORS = {
 } as const satisfies Readonly<Record<string, readonly [group: string, ExitCode | null, meaning: string]>>
 
 export type ErrorCode = keyof typeof ERRORS
-/** Name of a group of errors that can end the same commands, such as `list`. */
+/** Name of a group of errors, such as `list`: a command declares the groups of the errors that it can report. */
 export type ErrorGroup = (typeof ERRORS)[ErrorCode][0]
 
 /** Exit codes of failures from the most to the least severe: a run over several domains ends with the most severe of them. */

@@ -110,10 +110,10 @@ describe.runIf(needs('posix', 'bash', 'jq'))('the publishing recipes in the docu
       ['compute', 'domain', 'records', 'create', 'example.com', '--record-type', 'TXT', ...doctl],
     ],
     ['doctl', 'present', [{ type: 'TXT', name: '_mc', data: VALUE }], undefined],
-  ])('the publish recipe for %s adds a missing record (%s in %j)', async (tool, _where, records, created) => {
-    const { calls, code, stderr } = await run(tool, records)
+  ])('the publish recipe for %s adds the record unless it exists (%s in %j)', async (tool, _, found, call) => {
+    const { calls, code, stderr } = await run(tool, found)
     expect(code, stderr).toBe(0)
-    expect(calls.slice(1)).toEqual(created === undefined ? [] : [created])
+    expect(calls.slice(1)).toEqual(call === undefined ? [] : [call])
   })
 
   test('the publish recipe for hcloud adds the record', async () => {

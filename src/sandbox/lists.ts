@@ -6,7 +6,7 @@ import { type OAuthGrant, type OAuthServer, serializeGrant } from './oauth.ts'
 /**
  * Returns one page of a cursor-paginated list: `{object, has_more, data}`.
  * @param items all items, the newest first
- * @param show serializes an item; called no further than `has_more` needs, so that long lists stay cheap
+ * @param show serializes an item; called until the page is full and `has_more` is known, so that long lists stay cheap
  * @param matches the filter, applied to the serialized item
  * @throws HttpError 422 for invalid parameters of pagination
  */

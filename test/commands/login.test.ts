@@ -274,7 +274,7 @@ describe('login', () => {
       },
     )
 
-    it('login exits 4 and hints at --store file if the user declines to keep the session in a file', async () => {
+    it('`login` exits 4 and hints at --store file if the user declines to keep the session in a file', async () => {
       const { context } = await without('no_keychain', { terminal }, false)
       await expect(start(context, {})).rejects.toMatchObject({
         code: 'store_unavailable',
