@@ -219,7 +219,7 @@ export interface DnsRequest<Server = DnsServerAddress> {
   readonly signal?: AbortSignal
 }
 
-/** DNS transports. `udp` and `tcp` resolve to a message that `DnsRequest.accept` accepts, or reject with a `DnsTransportError`. */
+/** DNS transports, and the system's resolvers. `udp` and `tcp` resolve to a message that `DnsRequest.accept` accepts, or reject with a `DnsTransportError`. */
 export interface DnsNetwork {
   /** Sends one datagram from a new port, against spoofing, and ignores datagrams from other addresses or ports. */
   udp(exchange: DnsRequest): Promise<Uint8Array>
@@ -247,7 +247,7 @@ export class DnsTransportError extends Error {
 export interface ShellCommand {
   readonly command: string
   readonly variables: Readonly<Record<string, string>>
-  /** Time limit in milliseconds, after which the command and the processes in its group are ended. */
+  /** Time limit in milliseconds, after which the shell command and its process group are terminated. */
   readonly timeoutMs: number
   /**
    * Receives each line of stdout and stderr (a very long line in pieces), unsanitized and without its line break. The next line of

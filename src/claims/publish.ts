@@ -45,6 +45,7 @@ export async function createPublishFunction(command: string, io: Io) {
    * Adds one record by running the `--publish` command, unless DNS already has the record.
    *
    * @param say prints a line of the command's output; by default on stderr
+   * @returns message for the event `published`
    */
   return async (record: TxtRecord, say = (line: string) => writeStderrLines([line], io)): Promise<string> => {
     const checked = parseDomainName(record.name)

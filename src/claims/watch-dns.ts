@@ -20,7 +20,7 @@ export interface DnsCheckOptions extends Pick<DnsCheckRequest, 'publicResolvers'
   readonly wait?: boolean
   /** In a run over several domains, lets the work on the next domain begin; called when this domain starts to wait. */
   readonly releaseSlot?: () => void
-  /** Limits how many DNS checks run at once in a run over several domains. */
+  /** In a run over several domains, limits how many DNS checks and `--publish` commands run at once. */
   readonly inTurn?: ConcurrencyLimiter
   /** In a run over several domains, prints why the record isn't ready. Default: a function from `createWaitReporter`. */
   readonly reportWait?: (report: CheckReport) => Promise<void>

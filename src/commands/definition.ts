@@ -42,8 +42,8 @@ export interface CommandInput<Options extends readonly OptionDefinition[]> {
 }
 
 /**
- * Account that a command requires. `configured`: settings of the service, but no credential; `signed_in`: a credential (session or
- * API key); `sometimes`: a credential, but not for every use of the command.
+ * What a user must have set up for a command. `configured`: settings of the service, but no credential; `signed_in`: a credential
+ * (session or API key); `sometimes`: a credential, but not for every use of the command.
  */
 export type AccountRequirement = 'configured' | 'signed_in' | 'sometimes'
 
@@ -65,7 +65,7 @@ export interface CommandDefinition<
   readonly examples: Readonly<Record<string, string>>
   /** Codes or groups of `ERRORS` that the command can report. `every` is implied; with `account`, so are `session` and `service`. */
   readonly errors?: readonly (ErrorGroup | ErrorCode)[]
-  /** The required account. Default: none. */
+  /** Whether the command needs only the service's settings, or also a credential. Default: neither. */
   readonly account?: AccountRequirement
   /** Whether the command continues after a closed pipe (EPIPE) on stdout: stopping would leave its changes half done. */
   readonly toleratesClosedPipe?: true

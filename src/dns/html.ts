@@ -141,10 +141,10 @@ ${values.length === 0 ? '' : list(values)}${facts.length === 0 ? '' : html`<p cl
 const list = (values: readonly string[]): Html =>
   html`<ul class="values">${values.map((value) => html`<li><code>${show(value)}</code></li>`)}</ul>`
 
-/** Renders the footer: mailclaim's version, the resolvers where the search began, and the command that repeats the check. */
+/** Renders the footer: mailclaim's version, the configured resolvers, and the command that repeats the check. */
 function footer({ resolvers, version, command }: ReportMetadata): Html {
-  const started = resolvers.length === 0 ? 'no resolver' : names(resolvers)
-  return html`<footer><p>Made by mailclaim ${version}; the search started at ${started}. To repeat: <code>${show(command)}</code>. This file loads nothing and runs nothing.</p></footer>`
+  const configured = resolvers.length === 0 ? 'none' : names(resolvers)
+  return html`<footer><p>Made by mailclaim ${version}; configured resolvers: ${configured}. To repeat: <code>${show(command)}</code>. This file loads nothing and runs nothing.</p></footer>`
 }
 
 /** Renders a label after the symbol of its tone (good, bad, warning, faint). */

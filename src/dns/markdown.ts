@@ -14,7 +14,7 @@ const MAX_COLUMNS = 300
 export function renderMarkdownReport(report: CheckReport, context: ReportMetadata): string {
   const view = toReportView(report)
   const { expected, zone, provider, claim, wait } = view
-  const started = context.resolvers.length === 0 ? 'no resolver' : context.resolvers.map(code).join(', ')
+  const configured = context.resolvers.length === 0 ? 'none' : context.resolvers.map(code).join(', ')
   const section = (title: string, lines: readonly string[]) =>
     lines.length === 0 ? [] : ['', `### ${title}`, '', ...lines]
   return [
@@ -27,7 +27,7 @@ export function renderMarkdownReport(report: CheckReport, context: ReportMetadat
       : `- **Expected:** TXT record at ${code(view.name)} with the value ${code(expected)}`,
     `- **Zone:** ${zone === null ? 'not found' : code(zone)}${provider === null ? '' : `, hosted by ${provider}`}`,
     ...(wait === undefined ? [] : [`- **Waiting time:** ${wait}`]),
-    `- **Checked:** ${formatTime(context.at)} by mailclaim ${context.version}, starting at ${started}`,
+    `- **Checked:** ${formatTime(context.at)} by mailclaim ${context.version}; configured resolvers: ${configured}`,
     `- **To repeat:** ${code(context.command)}`,
     ...section('Findings', view.findings.flatMap(findingLines)),
     ...section('Authoritative name servers', table(view.nameservers)),

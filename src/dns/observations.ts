@@ -260,7 +260,7 @@ export function detectInterception(observed: Pick<DnsObservations, 'servers' | '
 
 /**
  * Whether the zone is, or might be, this network's own: all name servers have private addresses, a resolver serves the zone (or one
- * above) itself, or servers answer without the record and no registry's server responded to confirm them.
+ * above) itself, or no server has the record, some answer without it, and no registry's server responded.
  */
 export function mayBeLocalZone({ zone, path, registry }: FoundZone, servers: readonly ServerObservation[]) {
   if (servers.length > 0 && servers.every(({ address }) => isPrivateAddress(address))) return true

@@ -53,7 +53,8 @@ export async function observeResolver(
   if (first.outcome !== 'servfail') return first
   const { outcome: unchecked } = await observe(true)
   if (!isConclusive(unchecked)) return first
-  // SERVFAIL might also come from a slow name server. So query once more, and use the second result unless it is SERVFAIL too.
+  // The query with the CD bit succeeded, so DNSSEC validation probably failed. But a slow name server can cause SERVFAIL too:
+  // report failed validation only if a second query without the CD bit also gets SERVFAIL.
   const again = await observe(false)
   if (again.outcome !== 'servfail') return again
   return { ...again, failsValidation: true, cached: await queryCached(['DS', 'DNSKEY'], serializeDsAndKeys) }

@@ -32,7 +32,7 @@ const INVISIBLE = /[\p{White_Space}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]
  * escape them.
  */
 const QUOTES = /["'`´“”„‟‘’‚‛«»‹›＂＇\\]/g
-/** Matches what is probably some service's verification value: a prefix and a token of at least 8 characters. */
+/** Matches a probable verification value of some service: a prefix and a token of at least 8 characters. */
 const TOKEN_LIKE = /^[\w.-]+=[\w+/~.-]{8,}=*$/
 /**
  * Matches a value that can be expected, `prefix=token`, but no policy such as SPF's (`v=`). The token has the characters of base64

@@ -300,7 +300,7 @@ export function fillTemplate(template: string, facts: Evidence): RichText {
  */
 function formatFact(fact: FindingFact, kind: string | undefined, facts: Evidence): RichText {
   if (kind === 'duration') return [formatDuration(Number(fact))]
-  // For an unknown key, fill a placeholder that has no fact, so that `fillTemplate` throws.
+  // If the fact isn't a key of `REASONS` or `REMEDIES`, use a template whose placeholder has no fact: `fillTemplate` throws.
   if (kind === 'words') return fillTemplate(REASONS[String(fact)] ?? `{${fact}}`, facts)
   if (kind === 'remedy') return fillTemplate(REMEDIES[String(fact)] ?? `{${fact}}`, facts)
   if (kind === 'place')

@@ -36,7 +36,8 @@ export type ContactImport = Received<typeof CONTACT_IMPORT_SHAPE>
 export const CONTACT_IMPORT_FIELDS = fieldNamesOf(CONTACT_IMPORT_SHAPE)
 
 /**
- * Example of a domain claim, from which `DomainClaim`, the field names and the type check of responses (without `ttl`) are derived.
+ * Example of a domain claim, from which `DomainClaim`, the field names and the type check of responses are derived. The check skips
+ * the record's `ttl`, which may be a string or a number.
  */
 export const CLAIM_SHAPE = {
   object: 'domain_claim',

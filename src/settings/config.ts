@@ -64,7 +64,7 @@ export async function readConfig(context: ConfigDirectory): Promise<ConfigFile> 
 
 /**
  * Reads, changes and writes the configuration file under an exclusive lock. Where files can't be locked, works without the lock:
- * two concurrent changes may lose a setting, but no session.
+ * of two concurrent changes, one may be lost (sessions are in other files).
  *
  * @throws CliError `config_busy`, `cannot_write` or `cannot_read`, exit 1
  */

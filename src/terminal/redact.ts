@@ -19,7 +19,7 @@ export function redact(text: string, secrets: readonly string[], placeholder = '
   return secrets.reduce((left, secret) => redactOne(left, secret, placeholder), text)
 }
 
-/** Replaces the secret, and each part of it that is long enough, in the text: a service may quote only a part of a secret. */
+/** Replaces the secret, and every substring of it of `MIN_PART_LENGTH` characters or more: a service may quote only a part. */
 function redactOne(text: string, secret: string, placeholder: string): string {
   const decodedSecret = lowerCaseAscii(decodeEscapes(secret).plain)
   const size = Math.min(MIN_PART_LENGTH, decodedSecret.length)

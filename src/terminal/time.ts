@@ -4,7 +4,7 @@ interface Unit {
   readonly seconds: number
   readonly name: string
   readonly symbol: string
-  /** Smallest amount that is shown in this unit rather than a smaller one: "1 day" for 35 hours would be too coarse. */
+  /** Minimum number of these units for a duration to be shown in them: "1 day" for 35 hours would be too coarse. */
   readonly from: number
 }
 

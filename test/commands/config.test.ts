@@ -23,7 +23,7 @@ function write(context: FakeContext, value: unknown): void {
 
 const read = (context: FakeContext) => JSON.parse(readFileSync(resolveConfigFilePath(context), 'utf8'))
 
-test('config get prints a number in the configuration file as text, and config set replaces it', async () => {
+test('config get prints a number in the configuration file as text, and config set replaces the number', async () => {
   const context = createFakeContext()
   write(context, { version: 1, profiles: { default: { base_url: 5 } } })
   expect(await type('config get base-url --format value', context)).toMatchObject({ code: 0, stdout: '5\n' })

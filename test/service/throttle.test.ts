@@ -57,15 +57,18 @@ test('1,000 throttled requests to a service that accepts 50 per second succeed w
   expect(seen.sent).toBeLessThan(1500)
 })
 
-test.each([1, 8])('with %i request(s) at once, pauses double on 429s without Retry-After', async (count) => {
-  const sent = new Set<number>()
-  const { sendAll } = service((now) => {
-    sent.add(Math.round(now / 1000))
-    return now < 30_000 ? refused() : ok()
-  })
-  await sendAll(count)
-  expect([...sent]).toEqual([0, 1, 3, 7, 15, 31])
-})
+test.each([1, 8])(
+  'with %i request(s) at once, the throttling transport doubles its pause after each 429 without Retry-After',
+  async (count) => {
+    const sent = new Set<number>()
+    const { sendAll } = service((now) => {
+      sent.add(Math.round(now / 1000))
+      return now < 30_000 ? refused() : ok()
+    })
+    await sendAll(count)
+    expect([...sent]).toEqual([0, 1, 3, 7, 15, 31])
+  },
+)
 
 test('throttled requests stop waiting and return the 429 after five minutes of refusals', async () => {
   const { clock, seen, sendAll } = service(() => refused('20'))
@@ -90,7 +93,7 @@ test('a throttled request returns a 503 with Retry-After without a retry, and la
   expect(clock.monotonic()).toBeGreaterThan(5000)
 })
 
-test('if the pause exceeds the timeout of a request, the throttling transport returns a 429 at once, with the remaining seconds as Retry-After', async () => {
+test('if the pause after a 429 exceeds the timeout of a request, the throttling transport returns a 429 at once, with the remaining seconds as Retry-After', async () => {
   const { clock, sendAll } = service((now) => (now < 40_000 ? refused('40') : ok()))
   const waiting = sendAll(1, { ...REQUEST, timeoutMs: 45_000 })
   await clock.sleep(1000)

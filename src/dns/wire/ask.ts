@@ -179,7 +179,7 @@ function kindOf(error: unknown): DnsTransportError['kind'] {
 }
 
 /**
- * Limits a network to `max` queries over all transports; more are rejected as `not_checked`. A zone can name any servers and CNAME
+ * Limits DNS transports to `max` queries in total; more are rejected as `not_checked`. A zone can name any servers and CNAME
  * targets, so without a limit a hostile zone could make one check query thousands of strangers' servers.
  */
 export function limitQueries(dns: DnsTransports, max: number) {

@@ -19,7 +19,7 @@ export function deduplicateValues(values: readonly TxtValue[]): TxtValue[] {
   return [...byContent(values).values()]
 }
 
-/** Whether both lists have the same values, with the same character-strings, in any order. */
+/** Whether both lists are the same set of values, split into the same character-strings; order and duplicates don't matter. */
 export function haveSameValues(some: readonly TxtValue[], others: readonly TxtValue[]): boolean {
   const [one, other] = [byContent(some), byContent(others)]
   return one.size === other.size && [...one.keys()].every((content) => other.has(content))

@@ -33,7 +33,7 @@ const FIRST_TRY_MS = 2000
  */
 const PAUSE_MS = 100
 const LOGIN = '/v3/auth/authenticate'
-/** gRPC status code for a missing, invalid or expired authentication token of etcd. The client then authenticates again. */
+/** gRPC status code with which etcd rejects an invalid or expired authentication token. The client then authenticates again. */
 const UNAUTHENTICATED = 16
 /** Matches error messages of etcd after which a retry is pointless: an administrator must change users, roles or space first. */
 const FINAL =
@@ -136,8 +136,8 @@ export function createEtcdClient(
      * Writes the key if its revision is still the given one (compare-and-swap; "0" creates the key). Repeats the transaction
      * until a member answers: only the answer rules out that an earlier copy of the transaction is applied later.
      *
-     * @returns `isDone`: whether the answered copy of the transaction wrote the key; if not, an earlier copy may have written
-     *   `found`, the value now (undefined if the key doesn't exist)
+     * @returns `found`: the value after the transaction (undefined if the key doesn't exist); `isDone`: whether the answered copy
+     *   of the transaction wrote it; if false, an earlier copy may have
      * @throws CliError as `read`; the transaction may have been applied, or be applied later
      */
     async swap(revision: string, text: string, limitMs: number) {

@@ -94,7 +94,7 @@ export async function endEtcdSession(io: Io, profile: string): Promise<SignOutRe
  * Returns the session in etcd with its state. If etcd doesn't answer soon, returns the session in an outcome file (`pending.…`)
  * or the cached session instead, if its access token is valid.
  *
- * @throws CliError the reason why the session can't be used
+ * @throws CliError the reason why the session can't be used; without a valid access token on this machine, also etcd's error
  */
 export async function readEtcdSessionStatus(io: Io) {
   const store = openEtcdStore(io, BEST_EFFORT_ETCD_TIMEOUT_MS)

@@ -119,7 +119,7 @@ async function readOutcome({ access, files }: EtcdStore, path: string): Promise<
  *
  * @param initial the value that the first compare-and-swap expects
  * @param limitMs milliseconds for each compare-and-swap
- * @returns the value in etcd; undefined if the key doesn't exist, so that the outcome must be kept on this machine
+ * @returns the value in etcd; undefined if the key doesn't exist: then the caller must keep the outcome on this machine
  * @throws CliError as `EtcdStore.swap`
  */
 export async function deliverRenewalOutcome(

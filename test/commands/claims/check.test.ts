@@ -243,7 +243,7 @@ test.each([
   expect((await world.run('claims', 'check', ...words.split(' '))).code).toBe(2)
 })
 
-test('claims check of the top-level domain com exits 2 if no service is configured', async () => {
+test('claims check of com, which is no domain name but could be a domain_id, exits 2 if no service is configured', async () => {
   const { context } = createWorld()
   const [stdout, stderr] = [createFakeOutput(), createFakeOutput()]
   const environment = { ...context.environment, settings: {} }
