@@ -18,13 +18,13 @@ import { type BatchOptions, DEFAULT_JOBS } from './definition.ts'
 import {
   collectOpenClaimDomains,
   describeLedger,
-  describeOtherLedgers,
   type LedgerEntry,
+  locateInOtherLedgers,
   readAllClaims,
 } from './ledger.ts'
 import { getClaimState } from './lifecycle.ts'
 import { type DomainInput, parseDomainOrId, readDomainList } from './list.ts'
-import { type ClaimReader, createLedgerFallbackReader, findClaim } from './load.ts'
+import { type ClaimReader, createClaimReader, findClaim } from './load.ts'
 import type { ClaimEvent, ClaimEvents, ClaimOptions, ClaimTask } from './workflow.ts'
 
 /** Result of one domain in a run over several: its row, and what the summary tells about it. */
@@ -149,7 +149,7 @@ async function readInputs(args: readonly string[], { from, all }: BatchOptions, 
   const typed = all ? await collectOpenClaimDomains(io) : args.map((arg) => parseDomainOrId(arg, takesIds))
   if (all && typed.length === 0) {
     const isOpen = ({ claim }: LedgerEntry) => getClaimState(claim, io.clock.now()).isOpen
-    const others = await describeOtherLedgers(async (one) => (await readAllClaims(one)).filter(isOpen), io)
+    const others = await locateInOtherLedgers(async (one) => (await readAllClaims(one)).filter(isOpen), io)
     const elsewhere = others.length === 0 ? '' : `; there are some ${others.join(', ')}`
     await io.warn(`no open claim is known ${describeLedger(io)}${elsewhere}`)
   }
@@ -190,7 +190,7 @@ function createShared(jobs: number, work: BatchCommand, signal: AbortSignal, io:
       client ??= openClient(sharedIo)
       return client
     },
-    readClaim: createLedgerFallbackReader(sharedIo, { renews: work.renews !== false, warn: io.warn }),
+    readClaim: createClaimReader(sharedIo, { renews: work.renews !== false, warn: io.warn }),
     dns: { inTurn, cache: createCheckCache(clock) },
   }
 }

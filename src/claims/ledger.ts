@@ -125,12 +125,12 @@ const formatLedgerPlace = (profile: string, issuer?: string): string =>
   `in profile ${profile}${issuer === undefined ? '' : ` at ${issuer}`}`
 
 /**
- * Describes the other profiles and services on this machine that have matching claims, for a hint at where a claim is.
+ * Finds matching claims in the ledgers of other profiles, or at other services, for a hint at where a claim is.
  *
  * @param find returns the matching claims of one profile, at any service
  * @returns sorted descriptions, in the form of `describeLedger`
  */
-export async function describeOtherLedgers(
+export async function locateInOtherLedgers(
   find: (other: Ledger) => Promise<readonly LedgerEntry[]>,
   ledger: Ledger,
 ): Promise<string[]> {

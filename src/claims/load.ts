@@ -11,11 +11,11 @@ import { formatRelativeTime } from '../terminal/time.ts'
 import { type Deadline, stepTimeoutMs } from '../timeout.ts'
 import {
   describeLedger,
-  describeOtherLedgers,
   findClaimByDomainId,
   findClaimsByName,
   getBaseUrlIfSet,
   type LedgerEntry,
+  locateInOtherLedgers,
   normalizeDomainName,
   readAllClaims,
   saveClaim,
@@ -61,7 +61,7 @@ export async function findClaim(argument: string | undefined, io: Io): Promise<C
  * @param hint used if no other ledger has a claim of the domain
  */
 export async function unknownClaimError(domain: string, hint: string, io: Io): Promise<CliError> {
-  const others = await describeOtherLedgers((other) => findClaimsByName(domain, other), io)
+  const others = await locateInOtherLedgers((other) => findClaimsByName(domain, other), io)
   return new CliError('claim_unknown', `no claim of ${domain} is known ${describeLedger(io)}`, {
     hint: others.length === 0 ? hint : `there is one ${others.join(', ')}`,
   })
@@ -259,7 +259,7 @@ export type ClaimReader = (target: ClaimTarget, deadline?: Deadline) => Promise<
  * @param renews whether an expired access token may be renewed
  * @param warn prints the warning, if `io` prints none because it belongs to a run over several domains
  */
-export function createLedgerFallbackReader(
+export function createClaimReader(
   io: Io,
   { renews, warn = io.warn }: { readonly renews: boolean; readonly warn?: Io['warn'] },
 ): ClaimReader {

@@ -124,7 +124,7 @@ export function createWaitReporter(io: Io) {
  * @param hasWaited whether the command has waited long enough for lagging name servers; until then, lagging name servers make the
  *   result false
  */
-export function mayVerifyEarly({ verdict, findings }: CheckReport, hasWaited: boolean): boolean {
+export function mayVerifyInWait({ verdict, findings }: CheckReport, hasWaited: boolean): boolean {
   return verdict === 'wait' && (hasWaited || findings.every(({ code }) => code !== 'partial_propagation'))
 }
 

@@ -21,7 +21,7 @@ import {
 } from './load.ts'
 import type { PublishFunction } from './publish.ts'
 import { extractRecord, toExpectedRecord } from './record.ts'
-import { checkDnsOnce, type DnsCheckOptions, mayVerifyEarly, toTimeoutError, watchDns } from './watch-dns.ts'
+import { checkDnsOnce, type DnsCheckOptions, mayVerifyInWait, toTimeoutError, watchDns } from './watch-dns.ts'
 
 /** An event of the work on a claim. `CLAIM_EVENT_MEANINGS` describes each kind. */
 export interface ClaimEvent {
@@ -203,7 +203,7 @@ export function describeIgnoredOptions({ name: _, ...options }: CreateClaimReque
 
 /**
  * Waits until DNS has the record, the claim no longer needs the record, or the deadline passes. Also stops if a verification
- * request may succeed anyway: with verdict `unknown`, or as `mayVerifyEarly` says.
+ * request may succeed anyway: with verdict `unknown`, or as `mayVerifyInWait` says.
  *
  * @returns `claim` as last seen; `report` if the claim needs a record that isn't ready; `error` if the deadline ended the wait
  * @throws CliError as `toExpectedRecord`; an error of a request for the claim, unless the service refused the request (exit 6) or
@@ -233,7 +233,7 @@ async function* waitForDns(begun: DomainClaim, task: ClaimTask): ClaimEvents {
       return { claim }
     }
     last = { claim, error: toTimeoutError(failure, options.deadline), report }
-    if (report.verdict === 'unknown' || mayVerifyEarly(report, lag.remainingMs() <= 0)) {
+    if (report.verdict === 'unknown' || mayVerifyInWait(report, lag.remainingMs() <= 0)) {
       yield dnsWarningEvent(claim, `${failure.message}; asking the service anyway`, failure)
       return { claim, report }
     }

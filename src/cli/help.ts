@@ -76,7 +76,7 @@ export function formatHelpFooter(
   const lines = Object.entries(examples).map(([line, does]) =>
     line.length + does.length + 6 <= width ? `  ${line}  # ${does}` : `  ${line}`,
   )
-  return `\n${strong('Examples:')}\n${lines.join('\n')}\n\n${GLOBAL_OPTIONS_LINE}`
+  return `\n${strong('Examples:')}\n${lines.join('\n')}\n\n${GLOBAL_OPTIONS_REFERENCE}`
 }
 
-export const GLOBAL_OPTIONS_LINE = 'Options of every command: mailclaim --help'
+export const GLOBAL_OPTIONS_REFERENCE = 'Options of every command: mailclaim --help'

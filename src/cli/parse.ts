@@ -12,7 +12,7 @@ import {
   createHelpConfiguration,
   formatHelpFooter,
   formatWelcomeScreen,
-  GLOBAL_OPTIONS_LINE,
+  GLOBAL_OPTIONS_REFERENCE,
   GLOBAL_OPTIONS_TITLE,
 } from './help.ts'
 import { type CommandLine, isCommandGroup, loadCommand, splitArgv } from './line.ts'
@@ -121,7 +121,7 @@ function buildRootCommand(
         if (definition !== undefined) addDefinition(command, definition)
         continue
       }
-      command.usage('<command> [options]').addHelpText('after', `\n${GLOBAL_OPTIONS_LINE}`)
+      command.usage('<command> [options]').addHelpText('after', `\n${GLOBAL_OPTIONS_REFERENCE}`)
       // With `--` in the arguments, add the commands of all groups: unlike `splitArgv`, commander also looks for a command after
       // `--`, as in `mailclaim -- config list`.
       if (isTyped || line.rest.includes('--')) {

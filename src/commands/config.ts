@@ -24,7 +24,7 @@ const LIST_COLUMNS: readonly Column[] = [
   { field: 'meaning', only: 'people', optional: true },
 ]
 
-export const listCommand = defineCommand({
+export const configList = defineCommand({
   description: 'Lists the settings that have a value, where each comes from, and where the files are.',
   examples: {
     'mailclaim config list': 'which values are active, and why',
@@ -52,7 +52,7 @@ export const listCommand = defineCommand({
 
 const GET_COLUMNS: readonly Column[] = [NAME, { field: 'value' }]
 
-export const getCommand = defineCommand({
+export const configGet = defineCommand({
   description: 'Prints a setting of the profile and nothing else, whatever flags and variables say.',
   arguments: [SETTING],
   examples: {
@@ -77,7 +77,7 @@ export const getCommand = defineCommand({
 
 const SET_COLUMNS: readonly Column[] = [{ field: 'profile' }, NAME, { field: 'value' }]
 
-export const setCommand = defineCommand({
+export const configSet = defineCommand({
   description: 'Changes a setting of the profile.',
   arguments: [
     SETTING,
@@ -122,7 +122,7 @@ export const setCommand = defineCommand({
 
 const UNSET_COLUMNS: readonly Column[] = [{ field: 'profile' }, NAME, { field: 'was_set' }]
 
-export const unsetCommand = defineCommand({
+export const configUnset = defineCommand({
   description: 'Removes a setting from the profile, which brings back its default.',
   arguments: [SETTING],
   examples: {

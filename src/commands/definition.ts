@@ -1,4 +1,4 @@
-import type { ErrorCode, ErrorGroup } from '../errors.ts'
+import type { ErrorCode, ErrorGroupName } from '../errors.ts'
 import type { CompletionSource, OptionDefinition, OptionValues } from '../settings/option.ts'
 import { MAX_WAIT_TIMEOUT_SECONDS, parseSeconds } from '../settings/parse-value.ts'
 import type { Column } from '../terminal/columns.ts'
@@ -64,7 +64,7 @@ export interface CommandDefinition<
   /** Example command lines for help and documentation, each with its description. */
   readonly examples: Readonly<Record<string, string>>
   /** Codes or groups of `ERRORS` that the command can report. `every` is implied; with `account`, so are `session` and `service`. */
-  readonly errors?: readonly (ErrorGroup | ErrorCode)[]
+  readonly errors?: readonly (ErrorGroupName | ErrorCode)[]
   /** Whether the command needs only the service's settings, or also a credential. Default: neither. */
   readonly account?: AccountRequirement
   /** Whether the command continues after a closed pipe (EPIPE) on stdout: stopping would leave its changes half done. */

@@ -9,7 +9,7 @@ import { verifyCredential } from '../service/lists.ts'
 import { findApiKeyMistake } from '../session/credential.ts'
 import type { Session } from '../session/session-file.ts'
 import { type PreparedSignIn, prepareLocalSignIn } from '../session/sign-in.ts'
-import { formatUrl } from '../settings/addresses.ts'
+import { normalizeUrl } from '../settings/addresses.ts'
 import { copyProfileWithSetting, updateConfig } from '../settings/config.ts'
 import {
   getBaseUrl,
@@ -162,7 +162,7 @@ async function signInWithBrowser(opensBrowser: boolean, timeoutMs: number, prepa
     const { access, refreshToken } = await exchangeCode(io, code)
     return prepared.complete({
       kind: 'session',
-      service: formatUrl(code.base),
+      service: normalizeUrl(code.base),
       client: code.clientId,
       scope: access.scope,
       resource: resource ?? null,
@@ -230,7 +230,7 @@ async function signInWithApiKey(prepared: PreparedSignIn, io: Io): Promise<Sessi
   }
   return prepared.complete({
     kind: 'api_key',
-    service: formatUrl(getBaseUrl(io.settings)),
+    service: normalizeUrl(getBaseUrl(io.settings)),
     client: null,
     scope: null,
     resource: null,

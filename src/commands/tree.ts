@@ -71,11 +71,11 @@ export const commandTree: CommandTree = {
     heading: SETUP,
     commands: {
       list: leaf('list the settings, and where the files are', async () => ({
-        command: (await import('./config.ts')).listCommand,
+        command: (await import('./config.ts')).configList,
       })),
-      get: leaf('print one setting', async () => ({ command: (await import('./config.ts')).getCommand })),
-      set: leaf('change a setting', async () => ({ command: (await import('./config.ts')).setCommand })),
-      unset: leaf('remove a setting', async () => ({ command: (await import('./config.ts')).unsetCommand })),
+      get: leaf('print one setting', async () => ({ command: (await import('./config.ts')).configGet })),
+      set: leaf('change a setting', async () => ({ command: (await import('./config.ts')).configSet })),
+      unset: leaf('remove a setting', async () => ({ command: (await import('./config.ts')).configUnset })),
     },
   },
   completion: leaf('print the completion script of a shell', () => import('./completion.ts'), SETUP),

@@ -1,6 +1,6 @@
 import type { DnsServerAddress } from '../context.ts'
 import { type DnsServer, hasIpv6Address, isPrivateAddress } from './wire/address.ts'
-import type { SoaData } from './wire/message.ts'
+import type { SoaSummary } from './wire/message.ts'
 import { findPublicSuffix } from './wire/registry.ts'
 import type { TxtValue } from './wire/txt-answer.ts'
 
@@ -61,7 +61,7 @@ export interface ServerObservation extends TxtObservation {
    */
   readonly isResolver: boolean
   /** SOA record of the zone from this server; null unless returned with the AA bit. */
-  readonly soa: SoaData | null
+  readonly soa: SoaSummary | null
   /**
    * Host names of the zone's NS set from this server; empty without the AA bit, and if the server answers for the registry's zone
    * too.
@@ -88,7 +88,7 @@ export interface TxtAtOtherNames {
    * Names that have TXT records, among those where the expected record often ends up by mistake. Left out: names of the kinds
    * `doubled` and `wrong` whose TXT set is that of a wildcard.
    */
-  readonly candidates: readonly NameWithTxt[]
+  readonly candidates: readonly OtherNameWithTxt[]
   /**
    * TXT values of a wildcard that covers the checked name, which then has no records itself (RFC 4592). Empty if the response has
    * only the wildcard's CNAME; null without such a wildcard.
@@ -97,7 +97,7 @@ export interface TxtAtOtherNames {
 }
 
 /** A name where the expected record often ends up by mistake, with its TXT values. */
-export interface NameWithTxt {
+export interface OtherNameWithTxt {
   readonly name: string
   /**
    * Kind of name. `doubled`: the checked name with the zone, or itself, appended. `used`: a name that can rightly have other TXT

@@ -1,6 +1,6 @@
 import type { DnsServerAddress } from '../context.ts'
 import { type DnsCheck, isFromZone } from './locate.ts'
-import type { NameWithTxt } from './observations.ts'
+import type { OtherNameWithTxt } from './observations.ts'
 import { queryDns } from './wire/ask.ts'
 import { canQueryName, isWithin } from './wire/name.ts'
 import { haveSameValues, readTxtAnswer } from './wire/txt-answer.ts'
@@ -15,7 +15,7 @@ const SERVER_MS = 2500
 function listCandidateNames(
   zone: string,
   { name, expected }: DnsCheck,
-): readonly (readonly [kind: NameWithTxt['kind'], name: string])[] {
+): readonly (readonly [kind: OtherNameWithTxt['kind'], name: string])[] {
   const [first = ''] = name.split('.')
   const parent = name.slice(first.length + 1)
   const prefix = /^_*([a-z0-9_-]{1,40})=/i.exec(expected ?? '')?.[1]?.toLowerCase() ?? 'mailclaim'

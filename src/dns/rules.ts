@@ -1,11 +1,11 @@
-import { detectDomainUse, formatDnsProviders } from './hosts.ts'
+import { detectParking, formatDnsProviders } from './hosts.ts'
 import {
   type DnsObservations,
   detectInterception,
   groupByOutcome,
   isConclusive,
   longestTtlOf,
-  type NameWithTxt,
+  type OtherNameWithTxt,
   type ResolverObservation,
   type ServerObservation,
   type TxtObservation,
@@ -202,7 +202,7 @@ type WithZone = DnsObservations & { readonly zone: string | null }
 function recordFacts({ name, zone, expected, servers }: WithZone) {
   const hosts = servers.map(({ host }) => host)
   const host = zone === null ? name : toRelativeName(name, zone)
-  const place = { name, zone, provider: formatDnsProviders(hosts), host, expected, ...detectDomainUse(hosts) }
+  const place = { name, zone, provider: formatDnsProviders(hosts), host, expected, ...detectParking(hosts) }
   return { ...place, in_charge: zone === null ? null : [...new Set(hosts)] }
 }
 
@@ -234,7 +234,7 @@ const isValueTarget = (target: string): boolean => target.includes('=')
 function findMisplaced(state: ZoneState): Finding[] | undefined {
   const { expected, otherNames } = state
   const places = otherNames?.candidates ?? []
-  const isFaulty = ({ values }: NameWithTxt) => findSpecificFault(expected ?? '', values, state.mayBeCut)
+  const isFaulty = ({ values }: OtherNameWithTxt) => findSpecificFault(expected ?? '', values, state.mayBeCut)
   const place =
     places.find(({ values }) => hasTxtValue(values, expected)) ??
     // Ignore faulty copies at names of the kind `used`, such as the parent: similar values there are probably of other services.
@@ -246,7 +246,7 @@ function findMisplaced(state: ZoneState): Finding[] | undefined {
  * Returns the finding for a record at a wrong name and, if its value is wrong too, a second finding: otherwise users would move a
  * wrong value to the right name.
  */
-function explainMisplaced(state: ZoneState, { name, kind, values }: NameWithTxt): Finding[] {
+function explainMisplaced(state: ZoneState, { name, kind, values }: OtherNameWithTxt): Finding[] {
   const isRight = hasTxtValue(values, state.expected)
   const fault = isRight ? undefined : findSpecificFault(state.expected ?? '', values, state.mayBeCut)
   const there = isRight ? [state.expected] : (fault?.seen ?? decodeTxtValues(values))

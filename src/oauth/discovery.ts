@@ -3,7 +3,7 @@ import { HttpTransportError } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { formatUserAgent } from '../service/client.ts'
 import { isRedirect, noResponseError, redirectError } from '../service/problems.ts'
-import { appendPath, formatUrl, isLoopback } from '../settings/addresses.ts'
+import { appendPath, isLoopback, normalizeUrl } from '../settings/addresses.ts'
 import type { Io } from '../terminal/io.ts'
 
 /** Time limit in milliseconds of each request during discovery; short, because a sign-in also works without metadata. */
@@ -25,7 +25,7 @@ export async function discoverAuthorizationServer(
 ): Promise<oauth.AuthorizationServer> {
   const server = issuer === undefined ? base : new URL(issuer)
   const usual = {
-    issuer: formatUrl(server),
+    issuer: normalizeUrl(server),
     authorization_endpoint: appendPath(base, '/oauth/authorize').href,
   }
   try {

@@ -11,7 +11,7 @@ import {
   TRANSPORT_HINTS,
 } from '../service/problems.ts'
 import { parseRetryAfterMs } from '../service/retry.ts'
-import { appendPath, formatUrl, isLoopback } from '../settings/addresses.ts'
+import { appendPath, isLoopback, normalizeUrl } from '../settings/addresses.ts'
 import { canBeBearerToken } from '../settings/parse-value.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
@@ -332,7 +332,7 @@ function classifyFailure(error: unknown, base: URL): RefreshOutcome {
   // The cause is a `CliError` if `beforeSend` threw one or an interrupt canceled the request. Return it, because it explains more
   // than a network error.
   if (error.cause instanceof CliError) return { kind: 'unused', error: error.cause, isTransient: false }
-  const message = `the service at ${formatUrl(base)} cannot be reached: ${error.message}`
+  const message = `the service at ${normalizeUrl(base)} cannot be reached: ${error.message}`
   const hint = TRANSPORT_HINTS[error.kind] ?? 'the session is untouched; check the network: mailclaim doctor'
   const failure = new CliError('unreachable', message, { hint, cause: error })
   return { kind: 'unused', error: failure, isTransient: error.kind === 'lookup' || error.kind === 'connect' }

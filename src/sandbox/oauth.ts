@@ -30,14 +30,14 @@ function defineClient(digit: number, name: string, rest: Partial<OAuthClient> = 
 }
 
 /** The registered clients: mailclaim's, and two that cause the errors `invalid_client` and `unauthorized_client`. */
-export const CLIENTS = {
+export const OAUTH_CLIENTS = {
   default: defineClient(1, 'mailclaim'),
   disabled: defineClient(2, 'Retired Tool', { disabled: true }),
   codeOnly: defineClient(3, 'One-Time Tool', { grantTypes: ['authorization_code'] }),
 } as const
 
 export function findClient(id: string): OAuthClient | undefined {
-  return Object.values(CLIENTS).find((known) => known.id === id)
+  return Object.values(OAUTH_CLIENTS).find((known) => known.id === id)
 }
 
 /** Whether the redirect URI is `/callback` on a loopback host and any port (RFC 8252, section 7.3). */
@@ -201,7 +201,8 @@ export function createOAuthServer({ now, issuer, key, accessTokenSeconds }: OAut
       return code
     },
     /** Issues tokens without an authorization request, for tests that need a signed-in client but no browser. */
-    startSession: () => createSession({ client: CLIENTS.default, scopes: SUPPORTED_SCOPES, resource: null }),
+    startSession: () =>
+      createSession({ client: OAUTH_CLIENTS.default, scopes: SUPPORTED_SCOPES, resource: null }),
     /** Revokes every issued grant, with the reason `revoked_from_api`; sample grants aren't changed. */
     revokeAll(): void {
       for (const grant of issued) revoke(grant, 'revoked_from_api')

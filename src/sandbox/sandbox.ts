@@ -12,7 +12,7 @@ import { addFaultInjection } from './faults.ts'
 import { CONTROL_PREFIX, createHttpApp, type HttpApp, parseJsonBody } from './http.ts'
 import { addListRoutes } from './lists.ts'
 import { publishRecord } from './mistakes.ts'
-import { addTokenAndMetadataRoutes, CLIENTS, checkCredential, createOAuthServer } from './oauth.ts'
+import { addTokenAndMetadataRoutes, checkCredential, createOAuthServer, OAUTH_CLIENTS } from './oauth.ts'
 import { addAuthorizeRoutes, addDnsPage } from './pages.ts'
 import { createZoneStore, type ZoneStore } from './zones.ts'
 
@@ -106,7 +106,7 @@ export async function startSandbox(options: SandboxOptions) {
     baseUrl: issuer,
     /** The address of the DNS server, `host:port`, for UDP and TCP. */
     dns: `${LOOPBACK}:${dns.port}`,
-    clientId: CLIENTS.default.id,
+    clientId: OAUTH_CLIENTS.default.id,
     apiKey,
     /** Stops the clock, cuts all connections, and resolves when both servers are closed. Can be called repeatedly. */
     async close(): Promise<void> {

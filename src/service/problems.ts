@@ -1,6 +1,6 @@
 import type { HttpResponse, HttpTransportError } from '../context.ts'
 import { CliError, type ErrorCode } from '../errors.ts'
-import { formatUrl, maskUrlSecrets } from '../settings/addresses.ts'
+import { maskUrlSecrets, normalizeUrl } from '../settings/addresses.ts'
 import { addProfileFlag } from '../settings/profiles.ts'
 import type { Io } from '../terminal/io.ts'
 import { redact } from '../terminal/redact.ts'
@@ -200,7 +200,7 @@ export function unsuccessfulResponseError(
     const isExplained = method === 'POST' && object !== undefined && details !== ''
     // Mention an id only if the path contains one: a path of two segments, such as `/oauth/grants`, doesn't.
     const ofId = path.split('/').length > 3 ? 'the id and its team, and ' : ''
-    const hint = `check ${ofId}that ${formatUrl(base)} is the base URL of the service`
+    const hint = `check ${ofId}that ${normalizeUrl(base)} is the base URL of the service`
     const what = `not found: ${method} ${path}`
     return failure('not_found', what, isExplained ? undefined : hint)
   }

@@ -39,10 +39,10 @@ import {
 } from './session-file.ts'
 
 /**
- * Input of one pass of a renewal: steps 2 to 6 of docs/token-safety.md or, with etcd, of docs/fleet.md. Passes are repeated until
- * one returns an access token or fails.
+ * Input of a renewal, the same for each of its passes. A pass is steps 2 to 6 of docs/token-safety.md or, with etcd, of
+ * docs/fleet.md; passes are repeated until one returns an access token or fails.
  */
-export interface RenewalPass {
+export interface RenewalInput {
   readonly io: Io
   readonly options: RenewOptions
   /**
@@ -98,7 +98,7 @@ export async function renewLocalSession(
 }
 
 /** Performs steps 2 to 6 of docs/token-safety.md once. The caller holds the session's lock. */
-async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<RenewalPassResult> {
+async function runLocalPass(pass: RenewalInput, files: ProfileFiles): Promise<RenewalPassResult> {
   const { io, options } = pass
   const { profile } = files
 
@@ -209,7 +209,7 @@ async function runLocalPass(pass: RenewalPass, files: ProfileFiles): Promise<Ren
       const problem = cannotWriteError(files.session, error.cause).message
       await io.warn(isOnDisk ? problem : `${error.message}; ${error.hint}`)
     }
-    return createDoneResult(sent, next)
+    return toDoneResult(sent, next)
   } finally {
     sent.file?.close()
   }
@@ -233,7 +233,7 @@ export function getSessionLockOptions(io: Io, { disk }: ProfileFiles) {
  * @throws CliError as `storeSessionFromNote`
  */
 async function recoverNext(
-  { io, options }: RenewalPass,
+  { io, options }: RenewalInput,
   files: ProfileFiles,
   { id, generation }: Pick<Session, 'id' | 'generation'>,
   tokenIn?: 'keychain',
@@ -285,7 +285,7 @@ function rereadSession(files: ProfileFiles, was: Session): Session | 'directory_
 }
 
 /**
- * Repeats passes of a renewal (`RenewalPass`) until one returns an access token or no further pass can help. Once a pass
+ * Repeats passes of a renewal until one returns an access token or no further pass can help. Once a pass
  * has called `commit`, Ctrl-C is deferred until that pass ends.
  *
  * @throws CliError the error of the last pass; `session_busy`, exit 7, if the session keeps changing; the abort reason after
@@ -294,7 +294,7 @@ function rereadSession(files: ProfileFiles, was: Session): Session | 'directory_
 export async function repeatPassesUntilRenewed(
   io: Io,
   options: RenewOptions,
-  runPass: (pass: RenewalPass) => Promise<RenewalPassResult>,
+  runPass: (pass: RenewalInput) => Promise<RenewalPassResult>,
 ): Promise<AccessToken> {
   const { signal, shield } = io.interrupts
   const onSignal = () => void io.say('Stopping as soon as the service has answered …')
@@ -336,7 +336,7 @@ type Settled = NewTokens | Extract<RefreshOutcome, { kind: 'over' }>
  * @returns the outcome, also after a failure; `file` is undefined if `allocate` wasn't called or threw
  */
 export async function preallocateFileAndSendRefreshToken(
-  { io, options }: RenewalPass,
+  { io, options }: RenewalInput,
   session: Session,
   refreshToken: string,
   allocate: () => AllocatedFile,
@@ -372,7 +372,7 @@ export function toUnusedTokenResult({ error, isTransient }: UnusedToken): Renewa
  * Returns the next generation of a session, without its refresh token. Leaves out a narrowed access token, since only the command
  * that requested it may use it.
  */
-export function buildNextSession(session: Session, outcome: Settled, { io, options }: RenewalPass): Session {
+export function buildNextSession(session: Session, outcome: Settled, { io, options }: RenewalInput): Session {
   const { refreshToken: _usedUp, access: _former, ...rest } = session
   const now = io.clock.now()
   const base = { ...rest, generation: session.generation + 1 }
@@ -386,7 +386,7 @@ export function buildNextSession(session: Session, outcome: Settled, { io, optio
  *
  * @throws CliError `unexpected_answer`, exit 7, if the response has no usable access token
  */
-export function createDoneResult({ access, defect }: NewTokens, { profile }: Session): RenewalPassResult {
+export function toDoneResult({ access, defect }: NewTokens, { profile }: Session): RenewalPassResult {
   if (access !== undefined) return { kind: 'done', token: access }
   const message = `the session of profile ${profile} was renewed, but the answer has no usable access token`
   throw new CliError('unexpected_answer', `${message}: ${defect}`, { hint: 'run the command again' })

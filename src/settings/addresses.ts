@@ -39,7 +39,7 @@ export function parseBaseUrl(text: string, name: string): URL {
  * @throws CliError `usage`, exit 2
  */
 export function splitServerUrls(text: string, name: string): string[] {
-  return parseList(text, name).map((address) => formatUrl(parseServerUrl(address, name)))
+  return parseList(text, name).map((address) => normalizeUrl(parseServerUrl(address, name)))
 }
 
 /**
@@ -96,8 +96,8 @@ export function appendPath(base: URL, path: string): URL {
   return url
 }
 
-/** Formats a server's URL without trailing slashes and default port, so that different spellings of one address become equal. */
-export function formatUrl(url: URL): string {
+/** Returns a server's URL without trailing slashes and default port, so that different spellings of one address become equal. */
+export function normalizeUrl(url: URL): string {
   return url.href.replace(/\/+$/, '')
 }
 

@@ -1,5 +1,5 @@
 import { usageError } from '../errors.ts'
-import { formatUrl, parseBaseUrl, parseServerUrl, splitResolvers, splitServerUrls } from './addresses.ts'
+import { normalizeUrl, parseBaseUrl, parseServerUrl, splitResolvers, splitServerUrls } from './addresses.ts'
 import type { OptionDefinition } from './option.ts'
 import { MAX_PORT, parseChoice, parseInteger, parseScopes, parseSeconds } from './parse-value.ts'
 import { DEFAULT_PROFILE, validateProfileName } from './profiles.ts'
@@ -44,7 +44,7 @@ export const SETTINGS = {
     flags: '--base-url <url>',
     variable: 'MAILCLAIM_BASE_URL',
     description: 'address of the service',
-    parse: (text, name) => formatUrl(parseBaseUrl(text, name)),
+    parse: (text, name) => normalizeUrl(parseBaseUrl(text, name)),
   },
   client_id: {
     flags: '--client-id <id>',
@@ -60,7 +60,7 @@ export const SETTINGS = {
     commands: ['login'],
     description: 'authorization server, if its issuer is not the base URL (RFC 8414)',
     defaultText: 'the base URL',
-    parse: (text, name) => formatUrl(parseServerUrl(text, name)),
+    parse: (text, name) => normalizeUrl(parseServerUrl(text, name)),
   },
   scope: {
     flags: '--scope <scope>',

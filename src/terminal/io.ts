@@ -4,13 +4,13 @@ import { NOTICE_DELAY_MS } from '../timeout.ts'
 import type { Column } from './columns.ts'
 import { writeLabeledMessage, writeStderrLines } from './notices.ts'
 import { createListWriter, hasOwnLayout, type ListWriter, type OutputContext, writeObject } from './output.ts'
-import { createProgressDisplay, type Progress, wrapOutput } from './progress.ts'
+import { createProgressDisplay, type ProgressReporter, wrapOutput } from './progress.ts'
 import { sanitizeLine, stringifyJson } from './sanitize.ts'
 
 /** Everything that a running command uses: the `Context`, the resolved settings, and functions for output. */
 export interface Io extends Context, OutputContext {
   /** Progress of the current step on stderr; other output to a terminal appears above animated progress. */
-  readonly progress: Progress
+  readonly progress: ProgressReporter
   /** Writes a warning about a problem that doesn't stop the command to stderr, unless `--quiet`. */
   warn(text: string): Promise<void>
   /**

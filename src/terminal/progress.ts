@@ -6,7 +6,7 @@ import { writeStderrLines } from './notices.ts'
 import { sanitizeLine } from './sanitize.ts'
 
 /** Progress on stderr: the text of the current step, animated if `canAnimateStderr`, and lines for completed steps, which stay. */
-export interface Progress {
+export interface ProgressReporter {
   /** Shows the text of the current step; animated text is cut after `MAX_LINES` lines. */
   update(text: string): Promise<void>
   /** Replaces the animated text with the permanent line `✔ text`; without animation, does the same as `update`. */
@@ -28,8 +28,8 @@ export function canAnimateStderr({ stderr, environment }: Pick<Context, 'stderr'
   return stderr.isTTY && environment.term !== 'dumb' && !environment.ci
 }
 
-/** Progress, with a stdout and a stderr whose text appears above the animated text. */
-export interface ProgressDisplay extends Progress {
+/** A progress reporter, with a stdout and a stderr whose text appears above the animated text. */
+export interface ProgressDisplay extends ProgressReporter {
   readonly stdout: OutputStream
   readonly stderr: OutputStream
 }

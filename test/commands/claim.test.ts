@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { createChecklist } from '../../src/commands/claim-checklist.ts'
 import type { DomainClaim } from '../../src/service/types.ts'
 import { createIo } from '../../src/terminal/io.ts'
-import type { Progress } from '../../src/terminal/progress.ts'
+import type { ProgressReporter } from '../../src/terminal/progress.ts'
 import { claimOf, createWorld, errorOf, GONE, jsonLines, VALUE, type WorldOptions } from '../claims/world.ts'
 import { createFakeContext, fakeSettings, jsonResponse } from '../fake-context.ts'
 
@@ -167,7 +167,7 @@ test('`claim` asks the service to verify even if no name server answers', async 
 test('a `warning` event of the command `claim` ends the progress line', async () => {
   const context = createFakeContext()
   const lines: string[] = []
-  const progress: Progress = {
+  const progress: ProgressReporter = {
     update: async (text) => void lines.push(text),
     end: async () => void lines.push(''),
     succeed: async () => {},

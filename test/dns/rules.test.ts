@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type {
   DnsObservations,
   FoundZone,
-  NameWithTxt,
+  OtherNameWithTxt,
   ResolverObservation,
   ServerObservation,
   TxtAtOtherNames,
@@ -47,7 +47,7 @@ function resolver(outcome: TxtOutcome, more: Partial<ResolverObservation> = {}):
   }
 }
 
-const at = (name: string, kind: NameWithTxt['kind'], value = EXPECTED): TxtAtOtherNames => ({
+const at = (name: string, kind: OtherNameWithTxt['kind'], value = EXPECTED): TxtAtOtherNames => ({
   candidates: [{ name, kind, values: [txt(value)] }],
   wildcard: null,
 })
@@ -234,7 +234,7 @@ test('the fix for a missing record names the DNS provider if the name servers ar
   expect(findings).toMatchObject([{ code: 'missing', fix: expect.stringContaining(words) }])
 })
 
-test.each<[string, NameWithTxt['kind'], string, FindingCode[], string]>([
+test.each<[string, OtherNameWithTxt['kind'], string, FindingCode[], string]>([
   ['www.example.com', 'wrong', EXPECTED, ['other_name'], `: "${EXPECTED}"`],
   ['www.example.com', 'wrong', `${EXPECTED} `, ['other_name', 'whitespace'], `: "${EXPECTED} "`],
   ['example.com.example.com', 'doubled', 'prefix=older', ['doubled_name', 'stale_token'], ': "prefix=older"'],

@@ -5,7 +5,7 @@ import {
   findFormatFault,
   findSpecificFault,
   findValueFault,
-  parseGivenValue,
+  parseTypedValue,
 } from '../../src/dns/value.ts'
 import type { TxtValue } from '../../src/dns/wire/txt-answer.ts'
 
@@ -174,7 +174,7 @@ test.each([
   [`(${EXPECTED})`, undefined],
   [`**${EXPECTED}**`, undefined],
 ])('the typed --value %j is parsed as %j', (given, value) => {
-  expect(parseGivenValue(given)).toBe(value)
+  expect(parseTypedValue(given)).toBe(value)
 })
 
 test('the pieces of two compared values join to these values, and separate the common start and end', () => {

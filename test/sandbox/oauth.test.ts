@@ -1,6 +1,6 @@
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import { describe, expect, test } from 'vitest'
-import { CLIENTS } from '../../src/sandbox/oauth.ts'
+import { OAUTH_CLIENTS } from '../../src/sandbox/oauth.ts'
 import type { Sandbox } from '../../src/sandbox/sandbox.ts'
 import { sandboxForTest } from './start-sandbox.ts'
 import {
@@ -157,13 +157,18 @@ const REFUSALS: readonly Row[] = [
   ['a short verifier', 'invalid_request', code, { code_verifier: 'short' }],
   ['a scope beyond the grant', 'invalid_scope', refresh, { scope: 'other' }],
   ['an invalid code', 'invalid_grant', code, { code: 'no-such-code' }],
-  ['the code of another client', 'invalid_grant', code, { client_id: CLIENTS.codeOnly.id }],
+  ['the code of another client', 'invalid_grant', code, { client_id: OAUTH_CLIENTS.codeOnly.id }],
   ['an invalid token', 'invalid_grant', refresh, { refresh_token: 'none' }],
   ['another verifier', 'invalid_grant', code, { code_verifier: OTHER_VERIFIER }],
   ['another redirect URI', 'invalid_grant', code, { redirect_uri: `${REDIRECT_URI}/` }],
   ['an unknown client', 'invalid_client', code, { client_id: 'nobody' }],
-  ['a disabled client', 'invalid_client', refresh, { client_id: CLIENTS.disabled.id }],
-  ['a client registered for codes only', 'unauthorized_client', refresh, { client_id: CLIENTS.codeOnly.id }],
+  ['a disabled client', 'invalid_client', refresh, { client_id: OAUTH_CLIENTS.disabled.id }],
+  [
+    'a client registered for codes only',
+    'unauthorized_client',
+    refresh,
+    { client_id: OAUTH_CLIENTS.codeOnly.id },
+  ],
 ]
 
 describe('errors of the token endpoint', () => {
@@ -216,7 +221,7 @@ describe('the authorization endpoint', () => {
   test.each([
     ['no client', { client_id: undefined }],
     ['an unknown client', { client_id: 'nobody' }],
-    ['a disabled client', { client_id: CLIENTS.disabled.id }],
+    ['a disabled client', { client_id: OAUTH_CLIENTS.disabled.id }],
     ['no redirect URI', { redirect_uri: undefined }],
     ['the redirect URI of a stranger', { redirect_uri: 'https://evil.example/callback' }],
     ['another path in the redirect URI', { redirect_uri: 'http://127.0.0.1:41234/other' }],

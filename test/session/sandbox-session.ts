@@ -13,7 +13,7 @@ import {
   type Session,
 } from '../../src/session/session-file.ts'
 import { prepareLocalSignIn } from '../../src/session/sign-in.ts'
-import { formatUrl } from '../../src/settings/addresses.ts'
+import { normalizeUrl } from '../../src/settings/addresses.ts'
 import { type GivenOptions, getBaseUrl } from '../../src/settings/settings.ts'
 import { createIo, type Io } from '../../src/terminal/io.ts'
 import {
@@ -93,7 +93,7 @@ export async function signInWith(io: Io, tokens: Tokens, store: 'keychain' | 'fi
   const prepared = await prepareLocalSignIn(io, store, 'session')
   return prepared.complete({
     kind: 'session',
-    service: formatUrl(getBaseUrl(io.settings)),
+    service: normalizeUrl(getBaseUrl(io.settings)),
     client: io.settings.chosen.client_id?.value ?? '',
     scope,
     resource: null,

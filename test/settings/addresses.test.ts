@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import {
   appendPath,
-  formatUrl,
   isLoopback,
+  normalizeUrl,
   parseBaseUrl,
   parseDnsServerAddress,
   parseResolver,
@@ -21,7 +21,7 @@ it.each([
   [' https://bücher.example/v1\n', 'https://xn--bcher-kva.example/v1'],
   ['https://api.example.com/v1/?#', 'https://api.example.com/v1'],
 ])('the base URL %s is normalized to %s', (text, issuer) => {
-  expect(formatUrl(parseBaseUrl(text, '--base-url'))).toBe(issuer)
+  expect(normalizeUrl(parseBaseUrl(text, '--base-url'))).toBe(issuer)
 })
 
 it.each([

@@ -78,7 +78,7 @@ export const command = defineCommand({
   account: 'sometimes',
   async run({ arguments: domains, options }, io) {
     const { name, value, wait = false, publicResolvers, timeout = DEFAULT_CLAIM_TIMEOUT_SECONDS } = options
-    const [{ checkDomain, emptyReport, printNoValueNotice, printDnsReport }, { createLedgerFallbackReader }] =
+    const [{ checkDomain, emptyReport, printNoValueNotice, printDnsReport }, { createClaimReader }] =
       await Promise.all([import('../../claims/check-dns.ts'), import('../../claims/load.ts')])
     // Never renew the access token, because a check must work while the service is down: with an expired token, use the claim in
     // the ledger.
@@ -93,7 +93,7 @@ export const command = defineCommand({
       if (value !== undefined && name === undefined && domains.length === 0)
         throw usageError('--value needs a domain', 'as in: mailclaim claims check example.com --value …')
       const given = { value, isExact: name !== undefined }
-      const readClaim = createLedgerFallbackReader(io, { renews })
+      const readClaim = createClaimReader(io, { renews })
       const checked = await checkDomain(name ?? domains[0], given, check, readClaim, io)
       await printDnsReport(checked, check, COLUMNS, io)
       if (checked.error !== undefined) throw checked.error

@@ -26,7 +26,7 @@ export const command = defineCommand({
   account: 'sometimes',
   async run({ arguments: domains, options }, io) {
     const { format } = io.settings
-    const [{ createLedgerFallbackReader, findClaim }, { extractRecord, toZoneFileLine }, lifecycle, place] =
+    const [{ createClaimReader, findClaim }, { extractRecord, toZoneFileLine }, lifecycle, place] =
       await Promise.all([
         import('../../claims/load.ts'),
         import('../../claims/record.ts'),
@@ -44,7 +44,7 @@ export const command = defineCommand({
     }
     if (!isBatch(domains, options)) {
       const target = await findClaim(domains[0], io)
-      const readClaim = createLedgerFallbackReader(io, { renews: true })
+      const readClaim = createClaimReader(io, { renews: true })
       const { claim, text, found, isCompleted } = await recordFor(target, readClaim, io)
       if (isCompleted)
         await io.warn(`the claim is completed: ${lifecycle.formatDomain(claim)} no longer needs its record`)

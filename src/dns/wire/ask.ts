@@ -3,7 +3,7 @@ import { type Context, type DnsNetwork, type DnsRequest, DnsTransportError } fro
 import type { Deadline } from '../../timeout.ts'
 import type { DnsServer } from './address.ts'
 import { exchangeOverHttps } from './https.ts'
-import { type DnsMessage, type DnsQuestion, decodeResponse, encodeQuery } from './message.ts'
+import { type DnsMessage, type DnsQuery, decodeResponse, encodeQuery } from './message.ts'
 
 /** Transports of DNS queries, UDP, TCP and HTTPS, and the system's resolvers. */
 export interface DnsTransports extends DnsNetwork {
@@ -70,7 +70,7 @@ const REJECTS_EDNS: readonly string[] = ['FORMERR', 'NOTIMP', 'BADVERS']
  */
 export async function sendQuery(
   server: DnsServer,
-  question: DnsQuestion,
+  question: DnsQuery,
   deadline: Deadline,
   effects: DnsEffects,
 ): Promise<QueryResult> {
@@ -127,7 +127,7 @@ const QUERY_MS = 2000
  */
 export async function queryDns(
   server: DnsServer,
-  question: DnsQuestion,
+  question: DnsQuery,
   { deadline, effects }: { readonly deadline: Deadline; readonly effects: DnsEffects },
   limitMs = QUERY_MS,
 ): Promise<DnsMessage | undefined> {
@@ -139,7 +139,7 @@ export async function queryDns(
 async function send<Server extends DnsServer>(
   exchange: (exchange: DnsRequest<Server>) => Promise<Uint8Array>,
   server: Server,
-  question: DnsQuestion,
+  question: DnsQuery,
   deadline: Deadline,
   udpSize: number | undefined,
   effects: DnsEffects,

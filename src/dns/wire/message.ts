@@ -4,8 +4,8 @@ import { canonicalizeAddress } from './address.ts'
 /** Record types that are queried. */
 type QuestionType = 'TXT' | 'CNAME' | 'SOA' | 'NS' | 'A' | 'AAAA' | 'DS' | 'DNSKEY'
 
-/** Question of a DNS query (RFC 1035 section 4.1.2), with the flags of the query, which are false by default. */
-export interface DnsQuestion {
+/** A DNS query: its question (RFC 1035 section 4.1.2) and its flags, which are false by default. */
+export interface DnsQuery {
   /** Name in lowercase without the trailing dot; `.` for the root. */
   readonly name: string
   readonly type: QuestionType
@@ -17,7 +17,7 @@ export interface DnsQuestion {
 }
 
 /** Fields of an SOA record (RFC 1035 section 3.3.13) that the check uses. */
-export interface SoaData {
+export interface SoaSummary {
   readonly zone: string
   readonly serial: number
   /** Negative TTL in seconds: the minimum of the SOA's own TTL and its MINIMUM field (RFC 2308 section 5). */
@@ -36,7 +36,7 @@ interface Base {
  */
 export type ResourceRecord =
   | (Base & { readonly type: 'TXT'; readonly strings: readonly Uint8Array[] })
-  | (Base & { readonly type: 'SOA'; readonly soa: SoaData })
+  | (Base & { readonly type: 'SOA'; readonly soa: SoaSummary })
   | (Base & { readonly type: 'NS'; readonly target: string })
   | (Base & { readonly type: 'CNAME'; readonly target: string })
   | (Base & { readonly type: 'A' | 'AAAA'; readonly address: string })
@@ -78,7 +78,7 @@ const OPT = { type: 'OPT', name: '.', extendedRcode: 0, ednsVersion: 0 } as cons
  */
 export function encodeQuery(
   id: number,
-  { type, name, recursionDesired = false, checkingDisabled = false, dnssecOk = false }: DnsQuestion,
+  { type, name, recursionDesired = false, checkingDisabled = false, dnssecOk = false }: DnsQuery,
   udpSize: number | undefined,
 ): Uint8Array {
   const opt = { flags: dnssecOk ? packet.DNSSEC_OK : 0, flag_do: dnssecOk, options: [] }
@@ -96,7 +96,7 @@ export function encodeQuery(
  * Decodes the response to a query; undefined if the bytes are malformed or aren't its response. A truncated response that can't be
  * read whole is returned without records, because its TC bit is enough to retry over TCP.
  */
-export function decodeResponse(wire: Uint8Array, id: number, question: DnsQuestion): DnsMessage | undefined {
+export function decodeResponse(wire: Uint8Array, id: number, question: DnsQuery): DnsMessage | undefined {
   const whole = tryDecode(Buffer.from(wire))
   // Decode the header alone, with zero counts of records: it shows the TC bit even if the records are cut off.
   const header = tryDecode(Buffer.concat([wire.subarray(0, 4), Buffer.alloc(8)]))
@@ -195,7 +195,7 @@ function canonicalName(name: string): string {
  * Returns the first SOA record of a response: from the answer section, else from the authority section, where a negative response
  * has the SOA record of its zone.
  */
-export function findSoa({ answers, authority }: DnsMessage): SoaData | undefined {
+export function findSoa({ answers, authority }: DnsMessage): SoaSummary | undefined {
   return [...answers, ...authority].find((record) => record.type === 'SOA')?.soa
 }
 

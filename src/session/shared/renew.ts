@@ -6,12 +6,12 @@ import { notSignedInError, sessionOverError, tokenLostError } from '../messages.
 import { type AllocatedFile, preallocateFile } from '../note.ts'
 import {
   buildNextSession,
-  createDoneResult,
   preallocateFileAndSendRefreshToken,
-  type RenewalPass,
+  type RenewalInput,
   type RenewalPassResult,
   repeatPassesUntilRenewed,
   sessionReplacedOrRemovedError,
+  toDoneResult,
   toUnusedTokenResult,
 } from '../renew.ts'
 import { checkSessionMatch, findFreshAccessToken, NOTE_BYTES, type RenewOptions } from '../session-file.ts'
@@ -79,7 +79,7 @@ export async function renewEtcdSession(io: Io, options: RenewOptions): Promise<A
 }
 
 /** Performs steps 2 to 6 of docs/fleet.md once. */
-async function runEtcdPass(pass: RenewalPass, renewal: EtcdRenewal): Promise<RenewalPassResult> {
+async function runEtcdPass(pass: RenewalInput, renewal: EtcdRenewal): Promise<RenewalPassResult> {
   const { io, options } = pass
   const { store } = renewal
   const { files } = store
@@ -154,7 +154,7 @@ async function runEtcdPass(pass: RenewalPass, renewal: EtcdRenewal): Promise<Ren
     throw sessionReplacedOrRemovedError(profile)
   }
   await writeCachedSession(files, next)
-  return createDoneResult(sent, next)
+  return toDoneResult(sent, next)
 }
 
 /**
@@ -165,7 +165,7 @@ async function runEtcdPass(pass: RenewalPass, renewal: EtcdRenewal): Promise<Ren
  * @throws CliError `refresh_interrupted`, exit 4, if the outcome is unknown without `--retry-interrupted`
  */
 async function waitForOtherRenewal(
-  { io, options }: RenewalPass,
+  { io, options }: RenewalInput,
   renewal: EtcdRenewal,
   { session, revision }: EtcdSessionAtRevision,
   marker: RenewalMarker,

@@ -1,10 +1,10 @@
 import packet from 'dns-packet'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type DnsQuestion, decodeResponse, encodeQuery } from '../../../src/dns/wire/message.ts'
+import { type DnsQuery, decodeResponse, encodeQuery } from '../../../src/dns/wire/message.ts'
 import { EDNS } from '../fake-dns.ts'
 
-const question: DnsQuestion = { name: 'example.com', type: 'TXT' }
+const question: DnsQuery = { name: 'example.com', type: 'TXT' }
 
 function answerWith(change: Partial<packet.Packet> = {}): Buffer {
   return packet.encode({
