@@ -16,7 +16,7 @@ export interface ShellOptions {
 const SIGTERM_GRACE_MS = 5000
 /** Milliseconds to wait for the end of output after the command has exited: a background process may keep the pipe open forever. */
 const OUTPUT_GRACE_MS = 500
-/** Milliseconds between checks whether a command's process group has ended. */
+/** Milliseconds between checks whether the process group of a shell command has ended. */
 const GROUP_POLL_MS = 50
 /** Length in UTF-16 units above which an unfinished line of output is passed on in pieces, so that memory stays bounded. */
 const MAX_LINE = 8192

@@ -160,10 +160,10 @@ async function readInputs(args: readonly string[], { from, all }: BatchOptions, 
 }
 
 /**
- * Creates the part of `BatchContext` that all domains share, except for `say` and `reportWait`.
+ * Creates the members of `BatchContext` that are the same for all domains, except `say` and `reportWait` (see `createReporter`).
  *
  * @param signal aborts on an interrupt, or when an error of one domain stops all
- * @returns also `requireTime`, which throws after the deadline or the abort; called before work begins
+ * @returns these members, and `requireTime`, which throws after the deadline or the abort, so that no work on a domain begins
  */
 function createShared(jobs: number, work: BatchCommand, signal: AbortSignal, io: Io) {
   const { clock, interrupts, settings } = io

@@ -44,7 +44,7 @@ export interface ClaimEvent {
 /** A claim as last seen, and how the work on it ended. */
 export interface ClaimResult {
   readonly claim: DomainClaim
-  /** Why the claim isn't completed; undefined also for a claim in progress after `claims verify` without `--wait`. */
+  /** Why the claim isn't completed; undefined if it is, or if it is in progress after `claims verify` without `--wait`. */
   readonly error?: CliError | undefined
   /** The last DNS check, if the record wasn't ready. */
   readonly report?: CheckReport | undefined

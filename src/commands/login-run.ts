@@ -187,8 +187,8 @@ async function signInWithBrowser(opensBrowser: boolean, timeoutMs: number, prepa
 }
 
 /**
- * Creates the reporter that tells the user on stderr how to approve, even with `--quiet`. With JSON output, the reporter writes the
- * URL as an event to stdout, and only warnings to stderr, unless stderr is a terminal.
+ * Creates the reporter that tells the user on stderr how to approve the sign-in, even with `--quiet`. With JSON output, the
+ * reporter writes the URL as an event to stdout, and only warnings to stderr, unless stderr is a terminal.
  */
 function createReporter({ openBrowser, readInput }: LoginOptions, io: Io): LoginReporter {
   const { settings, stderr } = io

@@ -104,7 +104,7 @@ async function askResolvers(
     const isAuthoritative = !message.ra && message.rcode !== 'NXDOMAIN'
     return isAuthoritative ? singleServerZone('.', resolver) : undefined
   }
-  // Prefer NS records of the public DNS to those of a resolver's own zone, and to an authoritative server given as resolver.
+  // Prefer a reply with NS records of the public DNS to one from a resolver's own zone or from an authoritative server.
   const asked = resolvers.slice(0, 3).map(askOne)
   return await awaitPreferred(asked, ({ zone, isResolverZone }) => zone !== '.' && !isResolverZone)
 }

@@ -282,7 +282,7 @@ function findSuspicions(state: ZoneState): Finding[] {
   const places = (state.otherNames?.candidates ?? []).filter(
     ({ kind, values: there }) =>
       kind !== 'used' &&
-      // Ignore a value whose prefix a value at the checked name has too, because a service can verify several names.
+      // Ignore a value with the prefix of a value at the checked name, because a service can verify several names.
       decodeTxtValues(there).some((one) => looksLikeVerification(one) && !prefixes.includes(prefixOf(one))),
   )
   const found = [

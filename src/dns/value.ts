@@ -105,8 +105,8 @@ export function findValueFault(expected: string, value: TxtValue, mayBeCut = fal
 }
 
 /**
- * Formats a value for users. If one of several character-strings is the expected value, apart from quotation marks and invisible
- * characters, quotes each one: joined text would hide its bounds.
+ * Formats a TXT value for users: its character-strings joined or, if one of several is the expected value (apart from quotation
+ * marks and invisible characters), each in quotation marks, because joined text would hide their bounds.
  */
 function formatValue(expected: string, { bytes, strings }: TxtValue): string {
   const texts = strings.map(decodeTxtBytes)
@@ -127,8 +127,8 @@ function splitAtEquals(value: string): { prefix?: string | undefined; token?: st
 /** Whether `text` contains the complete value `wanted`, and not merely as the start of a longer token. */
 function containsValue(text: string, wanted: string): boolean {
   const [, ...rests] = text.split(wanted)
-  // Characters directly behind the value make its token longer, unless they are a domain name (`.example.com`) or start another
-  // value (`v=`).
+  // Characters directly behind `wanted` in `text` make the token longer, unless they are a domain name (`.example.com`) or start
+  // another value (`v=`).
   return rests.some((rest) => !/^(?:[\w+/~-]+={0,2}|={1,2})(?![\w+/~=.-])/.test(rest))
 }
 

@@ -273,7 +273,7 @@ const MAX_LISTED = 6
 const MAX_LONG_LISTED = 2
 
 /**
- * Fills facts into a template of the tables above.
+ * Fills facts into a template: a message or fix of `FINDING_TEXTS`, a reason or a remedy.
  *
  * @throws Error for a placeholder outside of brackets without a fact, and for a fact of the kind `words` or `remedy` that isn't a
  *   key of `REASONS` or `REMEDIES`

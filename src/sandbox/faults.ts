@@ -126,7 +126,7 @@ function readFault(given: Record<string, unknown>) {
     throw validationError('`headers` must be names and values of HTTP headers.')
   return {
     kind,
-    /** Matches the request paths that the fault applies to; `*` in the given path stands for any text. */
+    /** Matches the request paths that the fault applies to; `*` in the fault's `path` stands for any text. */
     path: new RegExp(`^${path.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*')}$`),
     /** Whether faults of the kinds `status` and `reset` process the request too, so that it takes effect on the server. */
     after: given['after'] === true,

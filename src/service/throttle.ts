@@ -37,7 +37,7 @@ export function createThrottlingTransport(
   const runLimited = createConcurrencyLimiter(concurrent)
   let streak: RefusalStreak | undefined
 
-  /** Updates the shared pause from a response. @returns whether to send the request again */
+  /** Updates the pause of all requests after a response. @returns whether to send that response's request again */
   function updatePause(response: HttpResponse, sentAt: number): boolean {
     const { status, headers } = response
     const asked = parseRetryAfterMs(headers['retry-after'], clock.now())

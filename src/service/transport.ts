@@ -14,7 +14,7 @@ import { toHttpTransportError } from './transport-errors.ts'
 const KEEP_ALIVE_MS = 4000
 /** Maximum milliseconds for connecting, TLS handshake included. */
 const CONNECT_TIMEOUT_MS = 10_000
-/** Maximum milliseconds beyond the time limit for which `expire` still reads arrived data. */
+/** Maximum milliseconds after a request's timeout for which `expire` still reads arrived data. */
 const LATE_READ_MS = 1000
 /** Maximum size of a response body in MiB; far more than a page of 100 items. */
 const MAX_BODY_MIB = 8

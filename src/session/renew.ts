@@ -227,7 +227,7 @@ export function getSessionLockOptions(io: Io, { disk }: ProfileFiles) {
 /**
  * Stores the next session if an earlier process wrote it into its note file (`next.…`), but didn't rename that to `session.json`.
  *
- * @param tokenIn `keychain` if the session's refresh token or API key is there, so that the note file needs none
+ * @param tokenIn `keychain` if the refresh token or API key is in the keychain, so that the note file needn't contain it
  * @returns `changed` after storing the session; `done` if that failed, but the session's access token can be used; undefined if
  *   there is no such note file
  * @throws CliError as `storeSessionFromNote`

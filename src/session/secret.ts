@@ -24,8 +24,8 @@ const WAITING = 'Waiting for the keychain …'
  */
 export function keychainAccount({ profile, directory }: ProfileFiles): string {
   let state = dirname(dirname(directory))
-  // Without a state directory, hash the path as given. If the directory was removed after a login, this finds the login's item
-  // only if the path has no symbolic links.
+  // Without a state directory, hash the path as given. If the directory was removed after a login, this is the account name of
+  // the login's item only if the path has no symbolic links.
   catchError(() => {
     state = realpathSync(state)
   })

@@ -155,8 +155,8 @@ export const SETTINGS = {
 } as const satisfies Readonly<Record<string, SettingDefinition<unknown>>>
 
 /**
- * Definition of `--profile` and its variable. Not in `SETTINGS`, because the choice of `auth switch` is stored outside of the
- * profiles.
+ * Definition of `--profile` and `MAILCLAIM_PROFILE`. Not in `SETTINGS`, because the profile that `auth switch` chose is stored
+ * outside of the profiles.
  */
 export const PROFILE_OPTION = {
   flags: '--profile <name>',

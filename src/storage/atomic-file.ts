@@ -40,7 +40,7 @@ export const realDisk = {
     return fd
   },
   open: (path: string): number => openSync(path, constants.O_WRONLY | NO_FOLLOW),
-  /** Overwrites a file from its beginning, without truncating it: what was longer than the text stays after it. */
+  /** Overwrites a file from its beginning, without truncating it: the rest of a longer content stays after the text. */
   write(fd: number, text: string): void {
     const bytes = Buffer.from(text, 'utf8')
     // Repeat until no bytes are left: at a size limit (`ulimit -f`) or on a full disk, the first write may be short, and

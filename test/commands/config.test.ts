@@ -96,7 +96,7 @@ test.each(['config set base-url https://other.example.com', 'config unset base-u
   },
 )
 
-test('config list shows each setting that has a value, with its source, and the paths of the files', async () => {
+test('config list shows each setting that has a value, with its source, and the paths of the configuration file and the state directory', async () => {
   const context = createFakeContext({ environment: { settings: { store: 'file' }, apiKey: 'secret-key' } })
   await type('config set client-id one', context)
   await type('config set store keychain', context)

@@ -367,7 +367,7 @@ describe('records at other names', () => {
     }
   }
 
-  test('a name with the TXT set of a wildcard is no candidate for a misplaced record, unless it is a parent or a wildcard (kind `used`)', async () => {
+  test('a name with the TXT set of a wildcard is no candidate for a misplaced record, unless the name is of the kind `used`: a parent or a wildcard', async () => {
     const { seen } = await timedObserve(wild([]), { name: 'app.example.com' })
     expect(seen.otherNames).toMatchObject({
       candidates: [{ kind: 'used' }, { kind: 'used' }],

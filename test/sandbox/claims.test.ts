@@ -169,7 +169,7 @@ test.each([
   },
 )
 
-test('a control request for a claim outcome with a missing or malformed field gets status 422', async () => {
+test('a sandbox control request that sets a claim outcome gets status 422 if a field is missing or malformed', async () => {
   const sandbox = await sandboxForTest()
   await claimed(sandbox, 'example.com')
   for (const outcome of [{}, { status: 5 }, { status: 'failed', reason: 5 }])

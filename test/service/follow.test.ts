@@ -66,7 +66,7 @@ describe('following', () => {
     expect((await take(['end'])).seen).toEqual(['status', 'done'])
   })
 
-  it('the first request of a watch has the usual retries and ends the watch if it fails; each later request has one attempt', async () => {
+  it('the first request of a watch without a resource has the usual retries, and its failure ends the watch; each later request has one attempt', async () => {
     const { asked } = await take(['on', 'end'])
     expect(asked.map(({ maxAttempts }) => maxAttempts)).toEqual([undefined, 1])
     await expect(take([down()])).rejects.toMatchObject({ code: 'unreachable' })

@@ -444,7 +444,7 @@ describe('beforeSend', () => {
     ['connect', 'http://127.0.0.1:1/', /connection refused/],
     ['lookup', 'http://no-such-host.invalid/', /resolve/],
   ])(
-    'a request that fails with the error kind `%s` (to %s) sends nothing and does not call `beforeSend`',
+    'a request that fails with the error kind `%s` (URL %s) sends nothing and does not call `beforeSend`',
     async (kind, address, message) => {
       const beforeSend = () => expect.fail('called')
       const failure = await failureOf(transport().send(get(new URL(address), { beforeSend })))

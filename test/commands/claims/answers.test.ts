@@ -104,7 +104,7 @@ test('a response about another import ends imports watch with `unexpected_answer
 })
 
 test.each(['Example.COM.', 'example.com', null])(
-  '`claim example.com` accepts a response with the domain name %j',
+  '`claim example.com` accepts a claim whose field `name` is %j',
   async (name) => {
     const world = createWorld({ respond: () => claimOf({ name, status: 'completed' }) })
     expect((await world.run('claim', 'example.com')).code).toBe(0)

@@ -210,7 +210,7 @@ test.each([[['example.com']], [['example.com', 'www.example.com']]])(
   },
 )
 
-test('claims check without a value warns if no name server can be reached', async () => {
+test('claims check without an expected value exits 0 with a warning if no name server can be reached', async () => {
   const world = createWorld({ dns: () => 'unreachable' })
   const { code, stderr } = await world.run('claims', 'check', 'example.com', '--json')
   expect(code).toBe(0)
@@ -218,7 +218,7 @@ test('claims check without a value warns if no name server can be reached', asyn
 })
 
 test.each(['markdown', 'html'])(
-  'claims check --format %s prints the command that repeats the check, and exits 2 for two domains',
+  'claims check --format %s prints the command that repeats the check, but exits 2 if given two domains',
   async (format) => {
     const world = await knowing()
     const words = ['claims', 'check', 'example.com', '--public-resolvers', '--format', format]

@@ -107,7 +107,7 @@ describe('sendQuery', () => {
     ['unreachable', 'unreachable'],
     ['not_checked', 'not_checked'],
     ['silent', 'timeout'],
-  ] as const)('if UDP and TCP both give `%s`, a DNS query has the result `%s`', async (behavior, kind) => {
+  ] as const)('if UDP and TCP both fail as `%s`, a DNS query has the result `%s`', async (behavior, kind) => {
     expect((await asking(() => behavior)).reply.kind).toBe(kind)
   })
 
