@@ -92,7 +92,7 @@ export async function forgetClaim(entry: LedgerEntry, ledger: Ledger): Promise<v
 }
 
 /** Reads the claims of a domain, the newest first: of the service in use, or of every service if no base URL is set. */
-export function findClaimsByName(name: string, ledger: Ledger, onDamaged?: OnDamaged) {
+export function findClaimsByDomain(name: string, ledger: Ledger, onDamaged?: OnDamaged) {
   return read([nameKey(name)], ledger, onDamaged)
 }
 
@@ -177,7 +177,7 @@ export async function collectDomainCompletions(
   if (shown.length > MAX_STATUSES) return shown.map((name) => [name, ''])
   const found: [string, string][] = []
   for (const name of shown) {
-    const [newest] = await findClaimsByName(name, ledger)
+    const [newest] = await findClaimsByDomain(name, ledger)
     if (newest !== undefined) found.push([name, newest.claim.status ?? ''])
   }
   return found

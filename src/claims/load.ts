@@ -12,7 +12,7 @@ import { type Deadline, stepTimeoutMs } from '../timeout.ts'
 import {
   describeLedger,
   findClaimByDomainId,
-  findClaimsByName,
+  findClaimsByDomain,
   getBaseUrlIfSet,
   type LedgerEntry,
   locateInOtherLedgers,
@@ -61,7 +61,7 @@ export async function findClaim(argument: string | undefined, io: Io): Promise<C
  * @param hint used if no other ledger has a claim of the domain
  */
 export async function unknownClaimError(domain: string, hint: string, io: Io): Promise<CliError> {
-  const others = await locateInOtherLedgers((other) => findClaimsByName(domain, other), io)
+  const others = await locateInOtherLedgers((other) => findClaimsByDomain(domain, other), io)
   return new CliError('claim_unknown', `no claim of ${domain} is known ${describeLedger(io)}`, {
     hint: others.length === 0 ? hint : `there is one ${others.join(', ')}`,
   })
@@ -80,7 +80,7 @@ export async function resolveClaimArgument(
   const onDamaged = (error: CliError) => io.warn(`${error.message}; skipping it`)
   if (argument === undefined) return pick(await readAllClaims(io, onDamaged), io)
   const name = parseDomainName(argument)
-  const byName = name.ok ? (await findClaimsByName(name.ascii, io, onDamaged))[0] : undefined
+  const byName = name.ok ? (await findClaimsByDomain(name.ascii, io, onDamaged))[0] : undefined
   if (name.ok && byName !== undefined) return { ...toTarget(byName), name: name.ascii }
   const byId = await findClaimByDomainId(argument, io, onDamaged)
   if (byId !== undefined) return toTarget(byId)

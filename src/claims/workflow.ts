@@ -7,7 +7,7 @@ import type { Io } from '../terminal/io.ts'
 import { clip } from '../terminal/sanitize.ts'
 import { createDeadline, stepTimeoutMs } from '../timeout.ts'
 import type { CLAIM_EVENT_MEANINGS } from './definition.ts'
-import { findClaimsByName, normalizeDomainName } from './ledger.ts'
+import { findClaimsByDomain, normalizeDomainName } from './ledger.ts'
 import { domainArg, formatDomain, getClaimState } from './lifecycle.ts'
 import {
   bestEffortOptions,
@@ -135,7 +135,7 @@ async function* createOrResume(
 ): ClaimOpening {
   const { io } = access
   const { name, region } = request
-  const [entry] = await findClaimsByName(name, io)
+  const [entry] = await findClaimsByDomain(name, io)
   const isOtherRegion = (entry?.claim.region ?? region) !== (region ?? entry?.claim.region)
   // An open claim in another region can't be moved: the requested region needs a new claim, which supersedes the open one. So
   // don't resume it below.
@@ -165,7 +165,7 @@ async function* createOrResume(
  */
 export async function* requestNewClaim(request: CreateClaimRequest, access: ClientWithIo): ClaimOpening {
   const { io } = access
-  const [before] = await findClaimsByName(request.name, io)
+  const [before] = await findClaimsByDomain(request.name, io)
   const earlier = before && getClaimState(before.claim, io.clock.now()).isOpen ? before.claim : undefined
   // Unless the user set a region, repeat that of the open claim: otherwise the service would start the new claim in its default
   // region.

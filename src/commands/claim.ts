@@ -64,7 +64,7 @@ export const command = defineCommand({
   async run({ arguments: domains, options }, io) {
     const { timeout = DEFAULT_CLAIM_TIMEOUT_SECONDS, check = true, publish } = options
     const { throughBlocked, publicResolvers } = options
-    const [{ runClaim }, { findClaimsByName }, { createPublishFunction }] = await Promise.all([
+    const [{ runClaim }, { findClaimsByDomain }, { createPublishFunction }] = await Promise.all([
       import('../claims/workflow.ts'),
       import('../claims/ledger.ts'),
       import('../claims/publish.ts'),
@@ -82,7 +82,7 @@ export const command = defineCommand({
       const request = createClaimRequest(parseDomain(domains[0] ?? (await askForDomain(io))), options)
       const client = session.openClient(io)
       const events = runClaim(request, { options: { ...flow, publish: publisher }, client, io })
-      const [newest] = await findClaimsByName(request.name, io)
+      const [newest] = await findClaimsByDomain(request.name, io)
       await runAndPrintClaim(events, createChecklist(publish !== undefined, io), newest?.claim, io)
       return
     }
@@ -101,7 +101,7 @@ export const command = defineCommand({
         hasEvents: true,
         deadline,
         async perform({ domain, region }, run) {
-          const [newest] = await findClaimsByName(domain, run.io)
+          const [newest] = await findClaimsByDomain(domain, run.io)
           const done = resultIfCompleted(newest, io.clock.now())
           if (done !== undefined) return done
           const says = (line: string) => run.say(`${domain}: ${line}`)

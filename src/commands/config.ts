@@ -109,9 +109,9 @@ export const configSet = defineCommand({
       // exit 2.
       throw error instanceof CliError ? usageError(error.message, error.hint) : error
     }
-    const { updateConfig, copyProfileWithSetting } = await import('../settings/config.ts')
+    const { updateConfig, copyProfileWithChangedSetting } = await import('../settings/config.ts')
     await updateConfig(io, (config) => {
-      config.profiles[profile] = copyProfileWithSetting(config.profiles[profile], key, value)
+      config.profiles[profile] = copyProfileWithChangedSetting(config.profiles[profile], key, value)
     })
     await io.writeOutcome({ profile, name, value: maskValue(value) }, SET_COLUMNS)
     await io.say(`${profile}: ${name} is now ${maskValue(value)}`)
@@ -135,12 +135,12 @@ export const configUnset = defineCommand({
     const key = parseSettingKey(typed)
     const name = settingName(key)
     const profile = io.settings.profile.value
-    const { updateConfig, copyProfileWithSetting } = await import('../settings/config.ts')
+    const { updateConfig, copyProfileWithChangedSetting } = await import('../settings/config.ts')
     let was = false
     await updateConfig(io, (config) => {
       const before = config.profiles[profile]
       was = before?.[key] !== undefined
-      if (was) config.profiles[profile] = copyProfileWithSetting(before, key, undefined)
+      if (was) config.profiles[profile] = copyProfileWithChangedSetting(before, key, undefined)
       // Remove a profile without settings: otherwise completion would keep offering its name.
       if (Object.keys(config.profiles[profile] ?? {}).length === 0) delete config.profiles[profile]
     })

@@ -10,7 +10,7 @@ import { findApiKeyMistake } from '../session/credential.ts'
 import type { Session } from '../session/session-file.ts'
 import { type PreparedSignIn, prepareLocalSignIn } from '../session/sign-in.ts'
 import { normalizeUrl } from '../settings/addresses.ts'
-import { copyProfileWithSetting, updateConfig } from '../settings/config.ts'
+import { copyProfileWithChangedSetting, updateConfig } from '../settings/config.ts'
 import {
   getBaseUrl,
   getClientId,
@@ -265,7 +265,7 @@ async function readApiKey({ stdin, prompts, settings }: Io): Promise<string> {
 function dropOtherServiceSettings(settings: Settings): Settings {
   const base = getSetting('base_url', settings)
   if (base === undefined) return settings
-  const kept = copyProfileWithSetting(settings.profileConfig, 'base_url', base)
+  const kept = copyProfileWithChangedSetting(settings.profileConfig, 'base_url', base)
   const chosen = Object.entries(settings.chosen).filter(
     ([key, found]) => found?.source !== 'profile' || Object.hasOwn(kept, key),
   )
@@ -286,7 +286,7 @@ async function saveSettings(store: StoreKind, io: Io): Promise<void> {
   for (const key of keys) if (chosen[key]) usedSettings[key] = formatSetting(getSetting(key, settings))
   if (store !== (profileConfig.store ?? SETTINGS.store.default)) usedSettings.store = store
   const updateProfile = (profile: ProfileConfig | undefined): ProfileConfig => ({
-    ...copyProfileWithSetting(profile, 'base_url', usedSettings.base_url),
+    ...copyProfileWithChangedSetting(profile, 'base_url', usedSettings.base_url),
     ...usedSettings,
   })
   if (isDeepStrictEqual(updateProfile(profileConfig), profileConfig)) return

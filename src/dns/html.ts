@@ -4,7 +4,7 @@ import { stringifyJson } from '../terminal/sanitize.ts'
 import { formatTime } from '../terminal/time.ts'
 import type { CheckReport, ReportMetadata } from './report.ts'
 import { HTML_STYLE_SHEET } from './style.ts'
-import { type DiffPiece, diffValues, formatDiffPiece } from './value.ts'
+import { type DiffPiece, diffValues, escapeDiffPiece } from './value.ts'
 import { type AnswerView, type FindingView, type ReportView, TONE_SYMBOLS, toReportView } from './view.ts'
 import { toRelativeName } from './wire/name.ts'
 import { capitalize, type Evidence, type RichText, shorten } from './words.ts'
@@ -96,7 +96,7 @@ function comparison({ expected, seen }: Evidence): Html {
 
 /** Renders a piece of a compared value. If it differs, `as` is its element: `ins` in the expected value, `del` in the one found. */
 function markPiece(piece: DiffPiece, as: 'ins' | 'del'): Html {
-  const text = formatDiffPiece({ ...piece, text: shorten(piece.text, MAX_SHOWN_LENGTH) })
+  const text = escapeDiffPiece({ ...piece, text: shorten(piece.text, MAX_SHOWN_LENGTH) })
   if (piece.text === '' || !piece.differs) return html`${text}`
   return as === 'ins' ? html`<ins>${text}</ins>` : html`<del>${text}</del>`
 }

@@ -5,7 +5,7 @@ import type { CheckCache } from './shared-cache.ts'
 import { canBeServerAddress, type DnsServer, formatResolver, hasIpv6Address } from './wire/address.ts'
 import { awaitPreferred, type DnsEffects, queryDns, sendQuery } from './wire/ask.ts'
 import { collectNsHosts, type DnsMessage, findSoa, type ResourceRecord } from './wire/message.ts'
-import { canQueryName, collectAncestors, countLabels, isWithin } from './wire/name.ts'
+import { canQueryName, collectNonRootAncestors, countLabels, isWithin } from './wire/name.ts'
 import { isRegistryZone, registrableDomainOf } from './wire/registry.ts'
 
 /** A DNS check in progress: the record to find, and what its queries need, such as resolvers and a deadline. */
@@ -47,12 +47,12 @@ export async function findZone(name: string, check: DnsCheck): Promise<ZoneLocat
   const domain = registrableDomainOf(name)
   const above = await check.cache.memoize(
     `zone ${domain}`,
-    () => findFrom([...collectAncestors(domain), domain, '.'], domain, check),
+    () => findFrom([...collectNonRootAncestors(domain), domain, '.'], domain, check),
     ({ kind }) => kind === 'found',
   )
   if (above.kind === 'no_domain') return above
   if (above.kind === 'found') return (await followReferrals(name, above, check)) ?? above
-  const below = collectAncestors(name).filter((level) => countLabels(level) > countLabels(domain))
+  const below = collectNonRootAncestors(name).filter((level) => countLabels(level) > countLabels(domain))
   const found = await findFrom(below, name, check)
   return found.kind === 'lost' ? above : found
 }
@@ -194,7 +194,7 @@ const singleServerZone = (zone: string, server: DnsServerAddress): Delegation =>
  * to `zone`. In a response with a CNAME, the SOA record may be of the zone where the chain ends, so it isn't used.
  */
 async function findZoneSoa({ server, message }: PathReply, target: string, zone: string, check: DnsCheck) {
-  const levels = [target, ...collectAncestors(target).toReversed()]
+  const levels = [target, ...collectNonRootAncestors(target).toReversed()]
   for (const name of levels.filter((level) => isWithin(level, zone))) {
     const answer = name === target ? message : await queryDns(server, { name, type: 'SOA' }, check, LEVEL_MS)
     const isAlias = answer?.answers.some(({ type }) => type === 'CNAME')

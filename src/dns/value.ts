@@ -248,7 +248,7 @@ export function diffValues(expected: string, seen: string): { expected: DiffPiec
 /**
  * Escapes a piece for one line of output. In a difference, spaces become `␣`, and other kinds of spaces escapes such as `\u{a0}`.
  */
-export function formatDiffPiece({ text, differs }: DiffPiece): string {
+export function escapeDiffPiece({ text, differs }: DiffPiece): string {
   if (!differs) return sanitizeLine(text)
   return sanitizeLine(text.replace(/ /g, '␣').replace(/\p{Zs}/gu, escapeCodePoint))
 }

@@ -5,7 +5,7 @@ import { formatDuration } from '../terminal/time.ts'
 import { formatDnsProviders } from './hosts.ts'
 import { isConclusive, OUTCOME_LABELS } from './observations.ts'
 import type { CheckReport, NameserverAnswerJson, ResolverAnswerJson } from './report.ts'
-import { diffValues, formatDiffPiece } from './value.ts'
+import { diffValues, escapeDiffPiece } from './value.ts'
 import { type CheckVerdict, capitalizeText, type Evidence, FINDING_TEXTS, fillTemplate } from './words.ts'
 
 /** Symbol of each tone, for readers who can't tell colors apart. */
@@ -114,11 +114,11 @@ export function renderValueDifference(
 ): string[] {
   if (typeof expected !== 'string' || typeof seen !== 'string') return []
   const compared = diffValues(expected, seen)
-  const texts = compared.seen.map(formatDiffPiece)
+  const texts = compared.seen.map(escapeDiffPiece)
   const start = displayWidth(texts[0] ?? '')
   if (displayWidth(texts.join('')) + 10 > width) return []
   const marked = (pieces: typeof compared.seen, paint: (text: string) => string) =>
-    pieces.map((piece) => (piece.differs ? paint(formatDiffPiece(piece)) : formatDiffPiece(piece))).join('')
+    pieces.map((piece) => (piece.differs ? paint(escapeDiffPiece(piece)) : escapeDiffPiece(piece))).join('')
   const carets = compared.seen
     .map(({ differs }, index) => (differs ? '^' : ' ').repeat(displayWidth(texts[index] ?? '')))
     .join('')

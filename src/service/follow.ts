@@ -65,7 +65,7 @@ export async function* followResource<T extends object>(
   { fetch, describe, delays, known, timeout, deadline }: FollowOptions<T>,
   { clock, random, interrupts }: Pick<Context, 'clock' | 'random' | 'interrupts'>,
 ): AsyncGenerator<FollowEvent<T>, { readonly value: T; readonly error?: CliError | undefined }, void> {
-  const throttle = createProgressThrottle(clock)
+  const throttle = createProgressMessageThrottle(clock)
   let last = known && { value: known, seen: describe(known), at: clock.monotonic() }
 
   for (let requests = 1; ; requests++) {
@@ -124,7 +124,7 @@ const HEARTBEAT_MS = 60_000
  * @returns a function that returns the message to show, or undefined to show nothing; a repeated state's message gets the time so
  *   far
  */
-export function createProgressThrottle(clock: Pick<Context['clock'], 'monotonic'>) {
+export function createProgressMessageThrottle(clock: Pick<Context['clock'], 'monotonic'>) {
   const started = clock.monotonic()
   let last: { state: string; at: number } | undefined
   return (state: string, message: string): string | undefined => {

@@ -27,7 +27,7 @@ type ConfigDirectory = Pick<Context, 'directories'>
  * removes the issuer and authorization endpoint: otherwise the next login would send a code of the former authorization server to
  * another service.
  */
-export function copyProfileWithSetting(
+export function copyProfileWithChangedSetting(
   profile: ProfileConfig | undefined,
   key: SettingKey,
   value: string | undefined,

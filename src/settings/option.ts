@@ -34,13 +34,13 @@ export interface OptionDefinition {
   readonly setting?: string
 }
 
-/** Values of a command's options by `OptionName`; an option that wasn't given is absent. */
+/** Values of a command's options by flag in camel case (`CamelCaseFlag`); an option that wasn't given is absent. */
 export type OptionValues<Options extends readonly OptionDefinition[]> = {
-  readonly [Option in Options[number] as OptionName<Option>]?: OptionValue<Option>
+  readonly [Option in Options[number] as CamelCaseFlag<Option>]?: OptionValue<Option>
 }
 
 /** Commander's name of an option: `dnsPort` for `--dns-port <n>`, `check` for `--no-check`. */
-export type OptionName<Option> = Option extends { readonly flags: `--no-${infer Name}` }
+export type CamelCaseFlag<Option> = Option extends { readonly flags: `--no-${infer Name}` }
   ? CamelCase<Name>
   : Option extends { readonly flags: `--${infer Name} <${string}>` | `--${infer Name}` }
     ? CamelCase<Name>

@@ -2,7 +2,7 @@ import type { Context } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { parseResolver } from './addresses.ts'
 import { type ConfigFile, readConfig } from './config.ts'
-import type { OptionDefinition, OptionName, OptionValues } from './option.ts'
+import type { CamelCaseFlag, OptionDefinition, OptionValues } from './option.ts'
 import { parseFieldPaths } from './parse-value.ts'
 import { requireAbsoluteDirectories } from './paths.ts'
 import { addProfileFlag, validateProfileName } from './profiles.ts'
@@ -41,7 +41,7 @@ type GlobalOption = (typeof GLOBAL_OPTIONS)[keyof typeof GLOBAL_OPTIONS]
 
 /** Values of the global options and the settings' options on the command line; an option that wasn't given is absent. */
 export type GivenOptions = OptionValues<readonly GlobalOption[]> & {
-  readonly [Setting in typeof PROFILE_OPTION | (typeof SETTINGS)[SettingKey] as OptionName<Setting>]?:
+  readonly [Setting in typeof PROFILE_OPTION | (typeof SETTINGS)[SettingKey] as CamelCaseFlag<Setting>]?:
     | string
     | readonly string[]
 }

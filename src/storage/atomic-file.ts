@@ -12,7 +12,7 @@ import {
 import { basename, dirname, join } from 'node:path'
 import { CliError } from '../errors.ts'
 import { cannotWriteError, catchError, errnoCode, hintForErrno, IS_POSIX, reasonOf } from './file-errors.ts'
-import { readOwnFile } from './json-file.ts'
+import { readMailclaimFile } from './json-file.ts'
 import { listDirectory } from './private-directory.ts'
 
 // 0 on Windows, which lacks O_NOFOLLOW: links are followed there.
@@ -31,8 +31,8 @@ const MAX_RENAME_RETRIES = 20
  * error unless its comment says otherwise.
  */
 export const realDisk = {
-  /** Reads a file; undefined if there is none. @throws CliError `file_unusable`, exit 4, as `readOwnFile` */
-  read: (path: string): string | undefined => readOwnFile(path, 'file_unusable'),
+  /** Reads a file; undefined if there is none. @throws CliError `file_unusable`, exit 4, as `readMailclaimFile` */
+  read: (path: string): string | undefined => readMailclaimFile(path, 'file_unusable'),
   /** Creates a file (O_EXCL, mode 0600) and opens it for writing. Fails with EEXIST if the file exists. */
   create(path: string): number {
     const fd = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | NO_FOLLOW, 0o600)

@@ -15,7 +15,7 @@ const MAX_FILE_BYTES = 4 * 1024 * 1024
  * @param code error code for an unusable file; `file_unusable` for a file of a session
  * @throws CliError with that code if the file can't be used, such as a symbolic link or a file of another user
  */
-export function readOwnFile(path: string, code: FileCode = 'cannot_read'): string | undefined {
+export function readMailclaimFile(path: string, code: FileCode = 'cannot_read'): string | undefined {
   const refuse = (why: string, more = {}) => unusableFileError(path, why, { code, ...more })
   let file: number | undefined
   try {
@@ -53,7 +53,7 @@ export function readOwnFile(path: string, code: FileCode = 'cannot_read'): strin
  * @throws CliError `cannot_read` if the file can't be used; as `parse`
  */
 export function readJsonFile<T>(path: string, parse: (value: unknown) => T): T | undefined {
-  const text = readOwnFile(path)
+  const text = readMailclaimFile(path)
   if (text === undefined) return undefined
   if (text.trim() === '') throw unusableFileError(path, 'it is empty')
   try {

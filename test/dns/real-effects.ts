@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { DnsEffects } from '../../src/dns/wire/ask.ts'
-import { exchangeOverHttps } from '../../src/dns/wire/https.ts'
+import { exchangeDnsOverHttps } from '../../src/dns/wire/https.ts'
 import { createDnsNetwork } from '../../src/dns/wire/network.ts'
 import { createTransport } from '../../src/service/transport.ts'
 
@@ -11,7 +11,7 @@ export function realEffects(
 ): DnsEffects {
   return {
     signal,
-    dns: { ...createDnsNetwork(), https: (exchange) => exchangeOverHttps(exchange, http) },
+    dns: { ...createDnsNetwork(), https: (exchange) => exchangeDnsOverHttps(exchange, http) },
     random: { bytes: (length) => randomBytes(length), fraction: () => Math.random() },
     clock: {
       now: () => Date.now(),

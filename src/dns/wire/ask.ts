@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events'
 import { type Context, type DnsNetwork, type DnsRequest, DnsTransportError } from '../../context.ts'
 import type { Deadline } from '../../timeout.ts'
 import type { DnsServer } from './address.ts'
-import { exchangeOverHttps } from './https.ts'
+import { exchangeDnsOverHttps } from './https.ts'
 import { type DnsMessage, type DnsQuery, decodeResponse, encodeQuery } from './message.ts'
 
 /** Transports of DNS queries, UDP, TCP and HTTPS, and the system's resolvers. */
@@ -21,7 +21,7 @@ export function toDnsEffects(
   context: Pick<Context, 'clock' | 'random' | 'dns' | 'http' | 'interrupts'>,
 ): DnsEffects {
   const { clock, random, dns, http, interrupts } = context
-  const network = { ...dns, https: (exchange: DnsRequest<URL>) => exchangeOverHttps(exchange, http) }
+  const network = { ...dns, https: (exchange: DnsRequest<URL>) => exchangeDnsOverHttps(exchange, http) }
   return { clock, random, dns: network, signal: interrupts.signal }
 }
 

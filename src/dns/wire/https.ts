@@ -11,7 +11,7 @@ const MAX_BYTES = 65_535
  * Sends a DNS query over HTTPS (POST, RFC 8484 section 4.1) through mailclaim's HTTP client, so with its proxy and trusted
  * certificates. Rejects with a `DnsTransportError`, whose message is for users.
  */
-export function exchangeOverHttps(
+export function exchangeDnsOverHttps(
   exchange: DnsRequest<URL>,
   http: Pick<HttpTransport, 'send'>,
 ): Promise<Uint8Array> {

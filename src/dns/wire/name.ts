@@ -108,7 +108,7 @@ function hostOf(text: string): string {
 /**
  * Returns the names above a name from the top down, without the root: for `a.b.example.com`, `com`, `example.com`, `b.example.com`.
  */
-export function collectAncestors(name: string): string[] {
+export function collectNonRootAncestors(name: string): string[] {
   const labels = name.split('.')
   return labels.slice(1).map((_, index) => labels.slice(labels.length - 1 - index).join('.'))
 }

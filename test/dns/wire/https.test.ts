@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { type HttpRequest, type HttpResponse, HttpTransportError } from '../../../src/context.ts'
-import { exchangeOverHttps } from '../../../src/dns/wire/https.ts'
+import { exchangeDnsOverHttps } from '../../../src/dns/wire/https.ts'
 
 const DNS_MESSAGE = 'application/dns-message'
 /** A query with bytes that aren't UTF-8. */
@@ -23,7 +23,7 @@ async function exchange(respond: (request: HttpRequest) => Promise<HttpResponse>
   }
   const accept = (wire: Uint8Array) => Buffer.from(wire).toString('latin1').startsWith('right')
   const server = new URL('https://dns.example/dns-query')
-  const brought = exchangeOverHttps({ server, message: QUERY, timeoutMs, accept }, { send })
+  const brought = exchangeDnsOverHttps({ server, message: QUERY, timeoutMs, accept }, { send })
   return { requests, brought: await brought.catch((error: Error) => error) }
 }
 

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { canonicalizeAddress, formatResolver } from '../../../src/dns/wire/address.ts'
 import {
   canQueryName,
-  collectAncestors,
+  collectNonRootAncestors,
   isWithin,
   parseDomainName,
   toRelativeName,
@@ -127,7 +127,7 @@ test.each([
 })
 
 test('the ancestors of a name are listed from the top down, without the name itself', () => {
-  expect(collectAncestors('a.b.example.com')).toEqual(['com', 'example.com', 'b.example.com'])
+  expect(collectNonRootAncestors('a.b.example.com')).toEqual(['com', 'example.com', 'b.example.com'])
 })
 
 test('a name is within its own zone, its parent zone and the root, but badexample.com is not within example.com', () => {
