@@ -1,7 +1,7 @@
 import { parseDomainName } from '../dns/wire/name.ts'
 import { CliError, Exit, InterruptedError, usageError } from '../errors.ts'
 import { createClaim, getClaim, isUuid, requestClaimVerification } from '../service/claims.ts'
-import type { RequestOptions, ServiceClient } from '../service/client.ts'
+import type { RequestLimits, ServiceClient } from '../service/client.ts'
 import { WrongResourceError } from '../service/problems.ts'
 import type { CreateClaimRequest, DomainClaim } from '../service/types.ts'
 import { openClient } from '../session/client.ts'
@@ -159,7 +159,7 @@ export interface TargetWithClient extends ClientWithIo {
 /** Gets the claim from the service, and saves it in the ledger. @throws CliError as `getClaim` and `acceptResponse` */
 export async function refreshClaim(
   { target, client, io }: TargetWithClient,
-  options?: RequestOptions,
+  options?: RequestLimits,
 ): Promise<DomainClaim> {
   const answer = await getClaim(client, target.domainId, options).catch((error: unknown) => {
     throw isNotFoundError(error) && target.entry !== undefined ? goneError(target.entry.claim, error) : error
@@ -202,7 +202,7 @@ export async function claimDomain(request: CreateClaimRequest, { client, io }: C
 export async function requestVerification(
   access: TargetWithClient,
   before: DomainClaim,
-  options?: RequestOptions,
+  options?: RequestLimits,
 ): Promise<DomainClaim> {
   const { target, client, io } = access
   try {
@@ -237,7 +237,7 @@ const BEST_EFFORT_TIMEOUT_MS = 5000
 const FAILURE_PAUSE_MS = 30_000
 
 /** Returns the options of a request whose response the command can do without: one attempt with a short timeout. */
-export const bestEffortOptions = (deadline: Deadline | undefined): RequestOptions => ({
+export const bestEffortOptions = (deadline: Deadline | undefined): RequestLimits => ({
   maxAttempts: 1,
   timeoutMs: Math.min(
     BEST_EFFORT_TIMEOUT_MS,

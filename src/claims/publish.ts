@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { ShellResult } from '../context.ts'
 import { lookUpTxt, type TxtLookupResult } from '../dns/lookup.ts'
 import { createChildController, toDnsEffects } from '../dns/wire/ask.ts'
-import { parseDomainName, toRelativeName } from '../dns/wire/name.ts'
+import { formatHostField, parseDomainName } from '../dns/wire/name.ts'
 import { hasTxtValue } from '../dns/wire/txt-answer.ts'
 import { CliError, InterruptedError, usageError } from '../errors.ts'
 import { invalidResponseError } from '../service/problems.ts'
@@ -93,7 +93,7 @@ function variablesOf(record: TxtRecord, zone: string, { values, ttl }: TxtSet): 
   const set = [...values.map(({ strings }) => quoteTxtStrings(strings)), quoteTxtValue(record.value)]
   return {
     MAILCLAIM_RECORD_NAME: record.name,
-    MAILCLAIM_RECORD_HOST: toRelativeName(record.name, zone),
+    MAILCLAIM_RECORD_HOST: formatHostField(record.name, zone),
     MAILCLAIM_RECORD_ZONE: zone,
     MAILCLAIM_RECORD_TYPE: 'TXT',
     MAILCLAIM_RECORD_VALUE: record.value,

@@ -1,7 +1,7 @@
 import { formatDnsProviders } from '../dns/hosts.ts'
 import { lookUpTxt } from '../dns/lookup.ts'
 import { toDnsEffects } from '../dns/wire/ask.ts'
-import { parseDomainName, toRelativeName } from '../dns/wire/name.ts'
+import { formatHostField, parseDomainName } from '../dns/wire/name.ts'
 import { getDnsServers } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { createDeadline } from '../timeout.ts'
@@ -24,11 +24,11 @@ export async function findRecordLocation(name: string, io: Io): Promise<RecordLo
   const request = { ...getDnsServers(io.settings), deadline: createDeadline(TIMEOUT_MS, io.clock) }
   const { zone, nameservers } = await lookUpTxt(checked.ascii, request, toDnsEffects(io))
   if (zone === null) return undefined
-  return { zone, host: toRelativeName(checked.ascii, zone), dnsProvider: formatDnsProviders(nameservers) }
+  return { zone, host: formatHostField(checked.ascii, zone), dnsProvider: formatDnsProviders(nameservers) }
 }
 
 /** Returns what the user enters as "host" at the DNS provider, and in which zone; general instructions without a location. */
-export function formatRecordHost(location: RecordLocation | undefined): string {
+export function explainHost(location: RecordLocation | undefined): string {
   if (location === undefined) return 'the name without your zone, @ for the zone itself'
   return `${location.host}   (in the zone ${location.zone}${location.dnsProvider ? `, hosted by ${location.dnsProvider}` : ''})`
 }

@@ -8,7 +8,7 @@ import { hasOwnLayout } from '../terminal/output.ts'
 import { CLAIM_COLUMNS } from './columns.ts'
 import { formatDomain, getClaimState } from './lifecycle.ts'
 import { extractRecord, type TxtRecord } from './record.ts'
-import { findRecordLocation, formatRecordHost } from './record-location.ts'
+import { explainHost, findRecordLocation } from './record-location.ts'
 import type { ClaimEvent, ClaimEvents } from './workflow.ts'
 
 /**
@@ -28,7 +28,7 @@ export async function printClaim(claim: DomainClaim, io: Io): Promise<void> {
   const withoutRecord = CLAIM_COLUMNS.filter(({ field }) => !/^record\.(name|value)$/.test(field))
   if (record === undefined) return io.write(claim, withoutRecord)
   const location = await findRecordLocation(record.name, io)
-  const host: Column = { field: 'record.host', title: 'Record host', value: () => formatRecordHost(location) }
+  const host: Column = { field: 'record.host', title: 'Record host', value: () => explainHost(location) }
   const at = CLAIM_COLUMNS.findIndex(({ field }) => field === 'record.name')
   await io.write(claim, CLAIM_COLUMNS.toSpliced(at, 0, host))
 }

@@ -6,7 +6,7 @@ import { type CompletionSource, type OptionDefinition, toLongFlag } from '../set
 import { DEFAULT_PROFILE } from '../settings/profiles.ts'
 import { type GivenOptions, resolveSettings } from '../settings/settings.ts'
 import { SETTING_KEYS, SETTINGS, type SettingDefinition, settingName } from '../settings/table.ts'
-import { type CommandLine, loadCommand, readOption, splitArgv, subcommandsOf, takesValue } from './line.ts'
+import { loadCommand, readOption, type SplitArgv, splitArgv, subcommandsOf, takesValue } from './line.ts'
 
 /** Completion candidates with their descriptions; `'files'` if the shell should complete file names itself. */
 type Candidates = readonly (readonly [value: string, description: string])[] | 'files'
@@ -60,7 +60,7 @@ async function findCandidates(words: readonly string[], context: Context): Promi
   return await listValues(argument.completion, before, partial, context)
 }
 
-function listCommands({ node, isHelp }: CommandLine): Candidates {
+function listCommands({ node, isHelp }: SplitArgv): Candidates {
   const level = Object.entries(subcommandsOf(node) ?? {})
   const help = node === undefined && !isHelp ? [['help', 'show the help of a command'] as const] : []
   return [...level.map(([word, { summary }]) => [word, summary] as const), ...help]
@@ -70,7 +70,7 @@ function listCommands({ node, isHelp }: CommandLine): Candidates {
 function listUnusedOptions(
   options: readonly OptionDefinition[],
   before: readonly string[],
-  { node }: CommandLine,
+  { node }: SplitArgv,
 ): Candidates {
   const used = new Set(before.map((word) => word.replace(/=.*$/s, '')))
   return [

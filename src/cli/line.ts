@@ -1,5 +1,5 @@
 import type { CommandDefinition, CommandGroup, CommandNode, CommandTree } from '../commands/definition.ts'
-import { createGlobalOptions, loadCommandDefinition } from '../commands/options.ts'
+import { createGlobalOptions, loadCommandWithSettingOptions } from '../commands/options.ts'
 import { commandTree } from '../commands/tree.ts'
 import { type OptionDefinition, toLongFlag } from '../settings/option.ts'
 
@@ -8,7 +8,7 @@ export function isCommandGroup(node: CommandNode): node is CommandGroup {
 }
 
 /** A command line, split before the definition of its command is loaded, so that only global options are known. */
-export interface CommandLine {
+export interface SplitArgv {
   /** Path of the command or group in the command tree, such as `['claims', 'check']`; empty for `mailclaim` itself. */
   readonly path: readonly string[]
   /** Node of the command tree at `path`; undefined for `mailclaim` itself. */
@@ -30,7 +30,7 @@ export interface CommandLine {
  * Splits the arguments into the command's path and the rest. Global options may stand before and between the words of the path;
  * other options that take a value must follow it.
  */
-export function splitArgv(argv: readonly string[]): CommandLine {
+export function splitArgv(argv: readonly string[]): SplitArgv {
   const path: string[] = []
   const rest: string[] = []
   let node: CommandNode | undefined
@@ -61,10 +61,10 @@ export function splitArgv(argv: readonly string[]): CommandLine {
 }
 
 /** Loads the definition of the command; undefined for a group, for `mailclaim` itself, and for an unknown command. */
-export async function loadCommand(line: CommandLine): Promise<CommandDefinition | undefined> {
+export async function loadCommand(line: SplitArgv): Promise<CommandDefinition | undefined> {
   const { path, node, unknownWord } = line
   const isCommand = node !== undefined && !isCommandGroup(node) && unknownWord === undefined
-  return isCommand ? loadCommandDefinition(path, node) : undefined
+  return isCommand ? loadCommandWithSettingOptions(path, node) : undefined
 }
 
 /** Returns the subcommands of a group, or the whole command tree if the node is undefined; undefined for a command. */

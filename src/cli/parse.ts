@@ -15,9 +15,9 @@ import {
   GLOBAL_OPTIONS_REFERENCE,
   GLOBAL_OPTIONS_TITLE,
 } from './help.ts'
-import { type CommandLine, isCommandGroup, loadCommand, splitArgv } from './line.ts'
+import { isCommandGroup, loadCommand, type SplitArgv, splitArgv } from './line.ts'
 import { addOptions, checkOptionRelations, readGivenOptions } from './options.ts'
-import { asksForJson, toUsageError } from './print-error.ts'
+import { asksForJson, convertCommanderError } from './print-error.ts'
 
 /**
  * Parses a command line with commander, and runs its command.
@@ -46,7 +46,7 @@ export async function runCommandLine(argv: readonly string[], context: Context):
       // `mailclaim` without arguments exits 0, because new users type it first; a group without a command is a usage error.
       return isRoot ? Exit.done : Exit.usage
     }
-    if (error.exitCode !== 0) throw toUsageError(error, line, definition)
+    if (error.exitCode !== 0) throw convertCommanderError(error, line, definition)
     await context.stdout.write(printed.out)
     return Exit.done
   }
@@ -56,7 +56,7 @@ export async function runCommandLine(argv: readonly string[], context: Context):
  * Returns the arguments for commander, which expects the command's path in front of other arguments. `help login` becomes `login
  * --help`.
  */
-function commanderArguments(line: CommandLine): string[] {
+function commanderArguments(line: SplitArgv): string[] {
   // Pass on only the unknown word: commander then fails with an error that suggests similar commands.
   if (line.unknownWord !== undefined) return [...line.path, line.unknownWord]
   if (line.isHelp) return [...line.path, '--help']
@@ -68,7 +68,7 @@ function commanderArguments(line: CommandLine): string[] {
  * of commands, for help and suggestions.
  */
 function buildRootCommand(
-  line: CommandLine,
+  line: SplitArgv,
   definition: CommandDefinition | undefined,
   argv: readonly string[],
   context: Context,

@@ -8,7 +8,7 @@ import { maskUserInfo } from '../settings/addresses.ts'
 import { toLongFlag } from '../settings/option.ts'
 import { writeLabeledMessage, writeStderrLines } from '../terminal/notices.ts'
 import { stringifyJson } from '../terminal/sanitize.ts'
-import { type CommandLine, readOption } from './line.ts'
+import { readOption, type SplitArgv } from './line.ts'
 
 /**
  * Prints an error on stderr, and returns its exit code. `OutputClosedError` is no failure (exit 0, not printed): the reader of
@@ -67,9 +67,9 @@ export function asksForJson(argv: readonly string[]): boolean {
 /**
  * Converts commander's error into a usage error. Leaves out text that may be the value of a mistyped option, such as an API key.
  */
-export function toUsageError(
+export function convertCommanderError(
   error: CommanderError,
-  line: CommandLine,
+  line: SplitArgv,
   definition: CommandDefinition | undefined,
 ): CliError {
   const [first = '', suggestion = ''] = error.message.replace(/^error: /, '').split('\n')

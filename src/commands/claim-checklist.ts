@@ -1,7 +1,7 @@
 import { RECORD_COLUMNS } from '../claims/columns.ts'
 import { formatDomain, getClaimState } from '../claims/lifecycle.ts'
 import { extractRecord } from '../claims/record.ts'
-import { findRecordLocation, formatRecordHost } from '../claims/record-location.ts'
+import { explainHost, findRecordLocation } from '../claims/record-location.ts'
 import { createWaitReporter } from '../claims/watch-dns.ts'
 import type { ClaimEvent } from '../claims/workflow.ts'
 import { type ClaimPresenter, printClaimEvent } from '../claims/write.ts'
@@ -30,7 +30,7 @@ export function createChecklist(publishes: boolean, io: Io): ClaimPresenter {
     if (io.settings.quiet) return
     await io.say(publishes ? 'The TXT record:' : 'Add this TXT record to DNS:')
     const { renderDetailView } = await import('../terminal/detail-view.ts')
-    const record = { ...claim.record, host: formatRecordHost(location), name, value }
+    const record = { ...claim.record, host: explainHost(location), name, value }
     const layout = await createRenderContext(io, io.stderr)
     await io.stderr.write(renderDetailView(record, RECORD_COLUMNS, layout))
   }

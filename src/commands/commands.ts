@@ -19,7 +19,7 @@ import {
   defineCommand,
   walkCommands,
 } from './definition.ts'
-import { createGlobalOptions, loadCommandDefinition } from './options.ts'
+import { createGlobalOptions, loadCommandWithSettingOptions } from './options.ts'
 
 const COLUMNS: readonly Column[] = [{ field: 'command', kind: 'id' }, { field: 'summary' }]
 
@@ -137,7 +137,7 @@ export function collectErrorCodes({
 
 /** Returns a command's entry in the output of `commands --json`. */
 async function describeCommand({ path, leaf }: { path: readonly string[]; leaf: CommandLeaf }) {
-  const definition = await loadCommandDefinition(path, leaf)
+  const definition = await loadCommandWithSettingOptions(path, leaf)
   const { description, output, events, examples, options = [], account = 'none' } = definition
   const errors = collectErrorCodes(definition)
   const exits = [Exit.done, ...errors.map((code) => ERRORS[code][1] ?? Exit.done)]

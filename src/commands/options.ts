@@ -21,7 +21,7 @@ export const ROOT_HELP = {
  *
  * @param path the command's path in the tree, such as `['claims', 'check']`
  */
-export async function loadCommandDefinition(
+export async function loadCommandWithSettingOptions(
   path: readonly string[],
   { load }: CommandLeaf,
 ): Promise<CommandDefinition> {

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 import { type Html, html, type InsertedValue, raw } from '../terminal/html.ts'
 import { stringifyJson } from '../terminal/sanitize.ts'
-import { formatTime } from '../terminal/time.ts'
+import { formatUtcTime } from '../terminal/time.ts'
 import type { CheckReport, ReportMetadata } from './report.ts'
 import { HTML_STYLE_SHEET } from './style.ts'
 import { type DiffPiece, diffValues, escapeDiffPiece } from './value.ts'
 import { type AnswerView, type FindingView, type ReportView, TONE_SYMBOLS, toReportView } from './view.ts'
-import { toRelativeName } from './wire/name.ts'
+import { formatHostField } from './wire/name.ts'
 import { capitalize, type Evidence, type RichText, shorten } from './words.ts'
 
 /** Maximum number of characters shown of one text, such as a TXT value; longer texts end in an ellipsis. */
@@ -30,7 +30,7 @@ export function renderHtmlReport(report: CheckReport, context: ReportMetadata): 
 <style>${raw(HTML_STYLE_SHEET)}</style>
 </head>
 <body>
-<header><p><strong>mailclaim</strong> · DNS check</p><p><time datetime="${new Date(context.at).toISOString()}">${formatTime(context.at)}</time></p></header>
+<header><p><strong>mailclaim</strong> · DNS check</p><p><time datetime="${new Date(context.at).toISOString()}">${formatUtcTime(context.at)}</time></p></header>
 <main>
 ${summary(view, name)}
 ${findings(view)}
@@ -59,7 +59,7 @@ function record({ name, zone }: ReportView, expected: string): Html {
   const place =
     zone === null
       ? html`<dt>Name</dt><dd><code>${show(name)}</code></dd>`
-      : html`<dt>Zone</dt><dd><code>${zone}</code></dd><dt>Host</dt><dd><code>${toRelativeName(name, zone)}</code></dd>`
+      : html`<dt>Zone</dt><dd><code>${zone}</code></dd><dt>Host</dt><dd><code>${formatHostField(name, zone)}</code></dd>`
   return html`${place}<dt>Type</dt><dd>TXT</dd><dt>Value</dt><dd><code>${show(expected)}</code></dd>`
 }
 

@@ -1,5 +1,5 @@
 import { sanitizeLine } from '../terminal/sanitize.ts'
-import { formatTime } from '../terminal/time.ts'
+import { formatUtcTime } from '../terminal/time.ts'
 import type { CheckReport, ReportMetadata } from './report.ts'
 import { type AnswerView, type FindingView, renderValueDifference, toReportView } from './view.ts'
 import type { RichText } from './words.ts'
@@ -27,7 +27,7 @@ export function renderMarkdownReport(report: CheckReport, context: ReportMetadat
       : `- **Expected:** TXT record at ${code(view.name)} with the value ${code(expected)}`,
     `- **Zone:** ${zone === null ? 'not found' : code(zone)}${provider === null ? '' : `, hosted by ${provider}`}`,
     ...(wait === undefined ? [] : [`- **Waiting time:** ${wait}`]),
-    `- **Checked:** ${formatTime(context.at)} by mailclaim ${context.version}; configured resolvers: ${configured}`,
+    `- **Checked:** ${formatUtcTime(context.at)} by mailclaim ${context.version}; configured resolvers: ${configured}`,
     `- **To repeat:** ${code(context.command)}`,
     ...section('Findings', view.findings.flatMap(findingLines)),
     ...section('Authoritative name servers', table(view.nameservers)),

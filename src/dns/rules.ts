@@ -13,7 +13,7 @@ import {
 import type { CheckReport, Finding } from './report.ts'
 import { type FaultWithValues, findFormatFault, findSpecificFault, looksLikeVerification } from './value.ts'
 import { formatResolver, hasIpv6Address } from './wire/address.ts'
-import { toRelativeName } from './wire/name.ts'
+import { formatHostField } from './wire/name.ts'
 import { findPublicSuffix, isRegistryZone, registrableDomainOf } from './wire/registry.ts'
 import { decodeTxtValues, deduplicateValues, hasTxtValue } from './wire/txt-answer.ts'
 import {
@@ -201,7 +201,7 @@ type WithZone = DnsObservations & { readonly zone: string | null }
  */
 function recordFacts({ name, zone, expected, servers }: WithZone) {
   const hosts = servers.map(({ host }) => host)
-  const host = zone === null ? name : toRelativeName(name, zone)
+  const host = zone === null ? name : formatHostField(name, zone)
   const place = { name, zone, provider: formatDnsProviders(hosts), host, expected, ...detectParking(hosts) }
   return { ...place, in_charge: zone === null ? null : [...new Set(hosts)] }
 }

@@ -1,4 +1,4 @@
-import { encodeForPath, type RequestOptions, type ServiceClient } from './client.ts'
+import { encodeForPath, type RequestLimits, type ServiceClient } from './client.ts'
 import { checkFieldTypes } from './problems.ts'
 import { CLAIM_SHAPE, type CreateClaimRequest, type DomainClaim } from './types.ts'
 
@@ -23,7 +23,7 @@ export async function createClaim(
 export async function requestClaimVerification(
   client: ServiceClient,
   domainId: string,
-  options?: RequestOptions,
+  options?: RequestLimits,
 ): Promise<DomainClaim> {
   const { body } = await client.post(`/domains/${encodeForPath(domainId)}/claim/verify`, undefined, options)
   return readClaim(body)
@@ -43,7 +43,7 @@ export function isUuid(text: string): boolean {
 export async function getClaim(
   client: ServiceClient,
   domainId: string,
-  options: RequestOptions = {},
+  options: RequestLimits = {},
 ): Promise<DomainClaim> {
   const { body } = await client.get(`/domains/${encodeForPath(domainId)}/claim`, {}, options)
   return readClaim(body)

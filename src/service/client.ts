@@ -17,7 +17,7 @@ export interface ServiceResponse {
 }
 
 /** Limits and cancellation of one request with its retries. */
-export interface RequestOptions {
+export interface RequestLimits {
   /**
    * Signal that cancels the request; default: the interrupt signal. A caller's own signal must abort on interrupts too, so that
    * Ctrl-C works.
@@ -52,8 +52,8 @@ type Query = Readonly<Record<string, string | number | undefined>>
  * reason.
  */
 export interface ServiceClient {
-  get(path: string, query?: Query, options?: RequestOptions): Promise<ServiceResponse>
-  post(path: string, body?: object, options?: RequestOptions): Promise<ServiceResponse>
+  get(path: string, query?: Query, options?: RequestLimits): Promise<ServiceResponse>
+  post(path: string, body?: object, options?: RequestLimits): Promise<ServiceResponse>
 }
 
 const MAX_ATTEMPTS = 4
@@ -73,7 +73,7 @@ export function createServiceClient(io: Io, credentials: CredentialProvider): Se
   const { settings, clock, random, interrupts } = io
   const base = getBaseUrl(settings)
 
-  async function perform(request: ServiceRequest, options: RequestOptions = {}): Promise<ServiceResponse> {
+  async function perform(request: ServiceRequest, options: RequestLimits = {}): Promise<ServiceResponse> {
     const { maxAttempts = MAX_ATTEMPTS, timeoutMs = Number.POSITIVE_INFINITY } = options
     const signal = options.signal ?? interrupts.signal
     let credential = await credentials.credential()

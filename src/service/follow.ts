@@ -2,7 +2,7 @@ import type { Context } from '../context.ts'
 import { CliError, type ErrorCode, Exit, InterruptedError } from '../errors.ts'
 import { formatDuration } from '../terminal/time.ts'
 import { type BackoffOptions, backoffMs, type Deadline, stepTimeoutMs } from '../timeout.ts'
-import type { RequestOptions } from './client.ts'
+import type { RequestLimits } from './client.ts'
 import { WrongResourceError } from './problems.ts'
 
 /** State of a followed resource (a claim or an import) in one response. */
@@ -29,7 +29,7 @@ export interface FollowEvent<T> {
 
 export interface FollowOptions<T> {
   readonly deadline: Deadline
-  readonly fetch: (options: RequestOptions) => Promise<T>
+  readonly fetch: (options: RequestLimits) => Promise<T>
   readonly describe: (value: T) => ResourceState
   /** Delays between requests, before jitter: the first `steady` delays are equal, then each grows by `factor` (default: 1.5). */
   readonly delays: BackoffOptions & { readonly steady?: number }

@@ -1,6 +1,6 @@
 import { CliError } from '../errors.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
-import { encodeForPath, type RequestOptions, type ServiceClient } from './client.ts'
+import { encodeForPath, type RequestLimits, type ServiceClient } from './client.ts'
 import { checkFieldTypes, describeJsonType, invalidResponseError, WrongResourceError } from './problems.ts'
 import {
   CONTACT_IMPORT_SHAPE,
@@ -52,7 +52,7 @@ export function createContactImportFetcher(
 export async function getContactImport(
   client: ServiceClient,
   id: string,
-  options?: RequestOptions,
+  options?: RequestLimits,
 ): Promise<ContactImport> {
   const { body } = await client.get(`/contacts/imports/${encodeForPath(id)}`, {}, options)
   checkFieldTypes(body, CONTACT_IMPORT_SHAPE, 'the import', ['id', 'status', 'counts'])

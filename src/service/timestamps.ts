@@ -1,5 +1,5 @@
 import type { RenderContext } from '../terminal/columns.ts'
-import { formatRelativeTime, formatTime } from '../terminal/time.ts'
+import { formatRelativeTime, formatUtcTime } from '../terminal/time.ts'
 
 const SHAPE =
   /^(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}(?::\d{2})?)(?:[.,](\d+))?)?\s?(?:Z|([+-]\d{2})(?::?(\d{2}))?)?$/i
@@ -27,7 +27,7 @@ export function parseTimestamp(value: unknown): number | undefined {
 export function formatServiceTimestamp(value: unknown, { now, width }: RenderContext): string | undefined {
   const at = parseTimestamp(value)
   if (at === undefined) return undefined
-  return Number.isFinite(width) ? formatRelativeTime(at, now) : formatTime(at)
+  return Number.isFinite(width) ? formatRelativeTime(at, now) : formatUtcTime(at)
 }
 
 /**
@@ -37,5 +37,5 @@ export function formatServiceTimestamp(value: unknown, { now, width }: RenderCon
 export function formatTimestampWithRelativeTime(value: unknown, context: RenderContext): string | undefined {
   const at = parseTimestamp(value)
   const readable = formatServiceTimestamp(value, context)
-  return at === undefined || !Number.isFinite(context.width) ? readable : `${readable} (${formatTime(at)})`
+  return at === undefined || !Number.isFinite(context.width) ? readable : `${readable} (${formatUtcTime(at)})`
 }

@@ -33,7 +33,7 @@ export function formatDuration(seconds: number, style: 'long' | 'short' = 'long'
 }
 
 /** Formats a time for people: `2026-11-21 16:29:28 UTC`. @param at milliseconds since 1970 */
-export function formatTime(at: number): string {
+export function formatUtcTime(at: number): string {
   return `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')} UTC`
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { CliError } from '../../src/errors.ts'
-import type { RequestOptions } from '../../src/service/client.ts'
+import type { RequestLimits } from '../../src/service/client.ts'
 import { followResource } from '../../src/service/follow.ts'
 import { createDeadline, stepTimeoutMs } from '../../src/timeout.ts'
 import { createFakeContext } from '../fake-context.ts'
@@ -18,7 +18,7 @@ function following(
   }: { timeoutMs?: number; steady?: number; known?: string } = {},
 ) {
   const context = createFakeContext()
-  const asked: RequestOptions[] = []
+  const asked: RequestLimits[] = []
   const events = followResource(
     {
       deadline: createDeadline(timeoutMs, context.clock),

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { formatDuration, formatRelativeTime, formatTime } from '../../src/terminal/time.ts'
+import { formatDuration, formatRelativeTime, formatUtcTime } from '../../src/terminal/time.ts'
 
 const MINUTE = 60
 const HOUR = 3600
@@ -41,6 +41,6 @@ describe('a time relative to now', () => {
   })
 })
 
-test('formatTime formats a time in UTC, without fractions of a second', () => {
-  expect(formatTime(Date.parse('2026-11-21T16:29:28.501Z'))).toBe('2026-11-21 16:29:28 UTC')
+test('formatUtcTime formats a time in UTC, without fractions of a second', () => {
+  expect(formatUtcTime(Date.parse('2026-11-21T16:29:28.501Z'))).toBe('2026-11-21 16:29:28 UTC')
 })

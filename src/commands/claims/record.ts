@@ -49,7 +49,7 @@ export const command = defineCommand({
       if (isCompleted)
         await io.warn(`the claim is completed: ${lifecycle.formatDomain(claim)} no longer needs its record`)
       if (format === 'zone' || format === 'value') return io.stdout.write(text)
-      const host = format === 'table' ? { host: place.formatRecordHost(found) } : {}
+      const host = format === 'table' ? { host: place.explainHost(found) } : {}
       return io.write({ ...claim.record, ...host }, RECORD_COLUMNS)
     }
     const { runBatchCommand } = await import('../../claims/batch.ts')

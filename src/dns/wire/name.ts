@@ -127,7 +127,7 @@ export function countLabels(name: string): number {
  * Returns the text for a DNS provider's host field: `@` at the apex, else the name relative to the zone; the full name if the zone
  * is the root or doesn't contain the name.
  */
-export function toRelativeName(name: string, zone: string): string {
+export function formatHostField(name: string, zone: string): string {
   if (name === zone) return '@'
   return isWithin(name, zone) && zone !== '.' ? name.slice(0, -zone.length - 1) : name
 }

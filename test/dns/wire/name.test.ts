@@ -5,9 +5,9 @@ import { canonicalizeAddress, formatResolver } from '../../../src/dns/wire/addre
 import {
   canQueryName,
   collectNonRootAncestors,
+  formatHostField,
   isWithin,
   parseDomainName,
-  toRelativeName,
 } from '../../../src/dns/wire/name.ts'
 
 test.each([
@@ -138,8 +138,8 @@ test('a name is within its own zone, its parent zone and the root, but badexampl
 })
 
 test('the relative name in a zone is the name without the zone, or @ at the apex', () => {
-  expect(toRelativeName('example.com', 'example.com')).toBe('@')
-  expect(toRelativeName('a.b.example.com', 'example.com')).toBe('a.b')
+  expect(formatHostField('example.com', 'example.com')).toBe('@')
+  expect(formatHostField('a.b.example.com', 'example.com')).toBe('a.b')
 })
 
 test('a name with a character outside of ASCII, an empty label or a label of 64 characters cannot be queried', () => {
