@@ -5,7 +5,7 @@ import type { Readable } from 'node:stream'
  * Files are accessed directly.
  */
 export interface Context {
-  readonly installation: Installation
+  readonly installation: InstallationFacts
   readonly environment: EnvironmentValues
   readonly directories: Directories
   readonly platform: NodeJS.Platform
@@ -29,7 +29,7 @@ export interface Context {
 }
 
 /** Facts about the installed mailclaim and this machine. */
-export interface Installation {
+export interface InstallationFacts {
   readonly version: string
   /** Host name of this machine. */
   readonly host: string

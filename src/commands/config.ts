@@ -41,8 +41,8 @@ export const configList = defineCommand({
       if (value === undefined) return []
       return { name: settingName(key), value: maskValue(value), source, meaning: SETTINGS[key].description }
     })
-    const { resolveConfigFilePath } = await import('../settings/config.ts')
-    const paths = { config: resolveConfigFilePath(io), state: directories.state }
+    const { resolveConfigFileLink } = await import('../settings/config.ts')
+    const paths = { config: resolveConfigFileLink(io), state: directories.state }
     const writer = io.list(LIST_COLUMNS)
     await writer.page({ items, envelope: { paths } })
     await writer.end(false)

@@ -8,7 +8,7 @@ import { createServiceClient } from '../service/client.ts'
 import { verifyCredential } from '../service/lists.ts'
 import { findApiKeyMistake } from '../session/credential.ts'
 import type { Session } from '../session/session-file.ts'
-import { type PreparedSignIn, prepareLocalSignIn } from '../session/sign-in.ts'
+import { prepareLocalSignIn, type SignInSteps } from '../session/sign-in.ts'
 import { normalizeUrl } from '../settings/addresses.ts'
 import { copyProfileWithChangedSetting, updateConfig } from '../settings/config.ts'
 import {
@@ -129,7 +129,7 @@ function validationResult(check: () => unknown): true | string {
  *
  * @throws CliError as `prepareLocalSignIn` and `prepareEtcdSignIn`; exit 2 for an API key with the store `etcd`
  */
-async function prepareStore(io: Io, kind: Session['kind']): Promise<PreparedSignIn> {
+async function prepareStore(io: Io, kind: Session['kind']): Promise<SignInSteps> {
   const { settings, prompts } = io
   const store = getSetting('store', settings)
   if (store === 'etcd') {
@@ -153,7 +153,7 @@ async function prepareStore(io: Io, kind: Session['kind']): Promise<PreparedSign
  * Signs in with the browser (authorization code grant, RFC 6749 section 4.1), and stores the session. @param timeoutMs how long to
  * wait for the user's approval
  */
-async function signInWithBrowser(opensBrowser: boolean, timeoutMs: number, prepared: PreparedSignIn, io: Io) {
+async function signInWithBrowser(opensBrowser: boolean, timeoutMs: number, prepared: SignInSteps, io: Io) {
   const { settings, environment } = io
   const scopes = getSetting('scope', settings) ?? []
   const resource = getSetting('resource', settings)
@@ -213,9 +213,9 @@ function createReporter({ openBrowser, readInput }: LoginOptions, io: Io): Login
 /**
  * Reads an API key, tries it with a request, and stores it.
  *
- * @throws CliError exit 2 for malformed input; as `verifyCredential` except for status 403, and as `PreparedSignIn.complete`
+ * @throws CliError exit 2 for malformed input; as `verifyCredential` except for status 403, and as `SignInSteps.complete`
  */
-async function signInWithApiKey(prepared: PreparedSignIn, io: Io): Promise<Session> {
+async function signInWithApiKey(prepared: SignInSteps, io: Io): Promise<Session> {
   const value = await readApiKey(io)
   const mistake = value.length > MAX_KEY_LENGTH ? 'it is too long' : findApiKeyMistake(value)
   if (mistake !== undefined) throw usageError(`that is not an API key: ${mistake}`)

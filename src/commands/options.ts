@@ -1,5 +1,5 @@
 import type { OptionDefinition } from '../settings/option.ts'
-import { COMMON_FORMATS, GLOBAL_OPTIONS } from '../settings/settings.ts'
+import { COMMON_FORMATS, GLOBAL_NON_SETTING_OPTIONS } from '../settings/settings.ts'
 import { ALL_SETTINGS, SETTINGS, settingName } from '../settings/table.ts'
 import {
   type ArgumentDefinition,
@@ -58,17 +58,17 @@ function createSettingOptions(command?: string): OptionDefinition[] {
  * @param definition the command whose formats and fields are offered; if undefined, only the formats of every command
  */
 export function createGlobalOptions(definition?: CommandDefinition): readonly OptionDefinition[] {
-  const { fields } = GLOBAL_OPTIONS
+  const { fields } = GLOBAL_NON_SETTING_OPTIONS
   const own = {
     format: createFormatOption(definition?.output),
     fields: definition ? { ...fields, completion: collectSelectableFields(definition.output) } : fields,
   }
-  return [...createSettingOptions(), ...Object.values({ ...GLOBAL_OPTIONS, ...own })]
+  return [...createSettingOptions(), ...Object.values({ ...GLOBAL_NON_SETTING_OPTIONS, ...own })]
 }
 
 function createFormatOption({ formats = [], usualFormat }: Partial<OutputDefinition> = {}): OptionDefinition {
   return {
-    ...GLOBAL_OPTIONS.format,
+    ...GLOBAL_NON_SETTING_OPTIONS.format,
     choices: [...COMMON_FORMATS, ...formats],
     default: usualFormat ?? 'table on a terminal, else tsv',
   }

@@ -2,7 +2,7 @@ import type { DnsServerAddress } from '../context.ts'
 import type { Deadline } from '../timeout.ts'
 import { type Delegation, type FoundZone, OUTCOME_LABELS, type ZoneLocation } from './observations.ts'
 import type { CheckCache } from './shared-cache.ts'
-import { canBeServerAddress, type DnsServer, formatResolver, hasIpv6Address } from './wire/address.ts'
+import { canBeNameServerAddress, type DnsServer, formatResolver, hasIpv6Address } from './wire/address.ts'
 import { awaitPreferred, type DnsEffects, queryDns, sendQuery } from './wire/ask.ts'
 import { collectNsHosts, type DnsMessage, findSoa, type ResourceRecord } from './wire/message.ts'
 import { canQueryName, collectNonRootAncestors, countLabels, isWithin } from './wire/name.ts'
@@ -282,7 +282,7 @@ export function resolveHost(host: string, check: DnsCheck): Promise<readonly Dns
     if (message === undefined) return undefined
     const all = readAddresses(message.answers, port)
     const isDenied = all.length === 0 && ['NOERROR', 'NXDOMAIN'].includes(message.rcode) && message.ra
-    const usable = all.filter(canBeServerAddress)
+    const usable = all.filter(canBeNameServerAddress)
     return isDenied || usable.length > 0 ? usable : undefined
   }
   const look = async () => {

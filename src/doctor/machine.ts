@@ -4,7 +4,7 @@ import { testKeychain } from '../credentials/keychain.ts'
 import { CliError } from '../errors.ts'
 import { readCredentialStatus } from '../session/describe.ts'
 import { findSession, profileFiles } from '../session/session-file.ts'
-import { resolveConfigFilePath } from '../settings/config.ts'
+import { resolveConfigFileLink } from '../settings/config.ts'
 import { getBaseUrl, getClientId, getSetting, usesSharedStore } from '../settings/settings.ts'
 import { shellQuote } from '../shell-quote.ts'
 import { removeFileDurably, writeFileDurably } from '../storage/atomic-file.ts'
@@ -22,7 +22,7 @@ export async function examineConfiguration(io: Io): Promise<CheckResult> {
   const hasKey = io.environment.apiKey !== undefined || findSession(files)?.kind === 'api_key'
   if (!hasKey) getClientId(settings)
   const at = `profile ${settings.profile.value} at ${base.href.replace(/\/+$/, '')}`
-  const file = resolveConfigFilePath(io)
+  const file = resolveConfigFileLink(io)
   return okResult(existsSync(file) ? `${at} (${file})` : `${at}; no settings are saved yet`)
 }
 

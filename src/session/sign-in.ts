@@ -24,8 +24,8 @@ export interface LoginResult extends Pick<Session, 'kind' | 'service' | 'client'
  */
 const WITHOUT_LOCKS = { withoutLocks: 'continue' } as const
 
-/** Functions that reserve disk space for a login, complete it or abandon it; its credential store has been tested. */
-export type PreparedSignIn = Awaited<ReturnType<typeof prepareLocalSignIn>>
+/** Steps of a login whose credential store has been tested: functions that reserve disk space, complete the login or abandon it. */
+export type SignInSteps = Awaited<ReturnType<typeof prepareLocalSignIn>>
 
 /**
  * Tests whether a store on this machine can take the session of a login, and allocates its disk space in a note file (`next.…`).

@@ -42,7 +42,7 @@ export function copyProfileWithChangedSetting(
 }
 
 /** Returns the path of the configuration file, or, if that is a symbolic link, as dotfile managers create, of the link's target. */
-export function resolveConfigFilePath({ directories }: ConfigDirectory): string {
+export function resolveConfigFileLink({ directories }: ConfigDirectory): string {
   let path = join(directories.config, 'config.json')
   catchError(() => {
     // If the file isn't a link, `readlinkSync` throws, so the path stays as it is, even with links among its directories: messages
@@ -59,7 +59,7 @@ export function resolveConfigFilePath({ directories }: ConfigDirectory): string 
  * @throws CliError `cannot_read`, exit 1, for an unreadable or damaged file or one of a later version
  */
 export async function readConfig(context: ConfigDirectory): Promise<ConfigFile> {
-  return (await readJsonFile(resolveConfigFilePath(context), parseConfig)) ?? { version: 1, profiles: {} }
+  return (await readJsonFile(resolveConfigFileLink(context), parseConfig)) ?? { version: 1, profiles: {} }
 }
 
 /**
@@ -82,7 +82,7 @@ export async function updateConfig(
   return withLock(lock, context, waiting, async () => {
     const config = await readConfig(context)
     change(config)
-    writeFileDurably(resolveConfigFilePath(context), `${JSON.stringify(config, null, 2)}\n`)
+    writeFileDurably(resolveConfigFileLink(context), `${JSON.stringify(config, null, 2)}\n`)
     return config
   })
 }

@@ -23,7 +23,7 @@ import {
 export const COMMON_FORMATS = ['table', 'json', 'jsonl', 'tsv'] as const
 
 /** Options that each command takes and that aren't the option of a setting. */
-export const GLOBAL_OPTIONS = {
+export const GLOBAL_NON_SETTING_OPTIONS = {
   format: { flags: '--format <format>', description: 'output format' },
   json: { flags: '--json', description: 'the same as --format json' },
   fields: {
@@ -37,7 +37,7 @@ export const GLOBAL_OPTIONS = {
   noColor: { flags: '--no-color', description: 'no color' },
 } as const satisfies Readonly<Record<string, OptionDefinition>>
 
-type GlobalOption = (typeof GLOBAL_OPTIONS)[keyof typeof GLOBAL_OPTIONS]
+type GlobalOption = (typeof GLOBAL_NON_SETTING_OPTIONS)[keyof typeof GLOBAL_NON_SETTING_OPTIONS]
 
 /** Values of the global options and the settings' options on the command line; an option that wasn't given is absent. */
 export type GivenOptions = OptionValues<readonly GlobalOption[]> & {

@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { resolveConfigFilePath, updateConfig } from '../../src/settings/config.ts'
+import { resolveConfigFileLink, updateConfig } from '../../src/settings/config.ts'
 import { SETTING_KEYS, settingName } from '../../src/settings/table.ts'
 import { createFakeContext, type FakeContext } from '../fake-context.ts'
 import { run } from '../run.ts'
@@ -18,10 +18,10 @@ async function type(line: string | readonly string[], context: FakeContext) {
 function write(context: FakeContext, value: unknown): void {
   mkdirSync(context.directories.config, { recursive: true, mode: 0o700 })
   const text = typeof value === 'string' ? value : JSON.stringify(value)
-  writeFileSync(resolveConfigFilePath(context), text, { mode: 0o600 })
+  writeFileSync(resolveConfigFileLink(context), text, { mode: 0o600 })
 }
 
-const read = (context: FakeContext) => JSON.parse(readFileSync(resolveConfigFilePath(context), 'utf8'))
+const read = (context: FakeContext) => JSON.parse(readFileSync(resolveConfigFileLink(context), 'utf8'))
 
 test('config get prints a number in the configuration file as text, and config set replaces the number', async () => {
   const context = createFakeContext()
@@ -113,9 +113,9 @@ test('config list shows each setting that has a value, with its source, and the 
   })
   expect(found).not.toHaveProperty('base-url')
   expect(Object.keys(found)).toEqual(SETTING_KEYS.map(settingName).filter((name) => name in found))
-  expect(paths).toEqual({ config: resolveConfigFilePath(context), state: context.directories.state })
+  expect(paths).toEqual({ config: resolveConfigFileLink(context), state: context.directories.state })
   expect(stdout).not.toContain('secret-key')
-  expect((await type('config list --format table', context)).stderr).toContain(resolveConfigFilePath(context))
+  expect((await type('config list --format table', context)).stderr).toContain(resolveConfigFileLink(context))
 })
 
 test.each(['https://me:pw@api.example.com/x?key=pw#pw', 'me:pw@api.example.com'])(
@@ -168,7 +168,7 @@ test.each([
       const { code, stderr } = await type(line, context)
       expect(code).toBe(1)
       expect(stderr).toContain(message)
-      expect(stderr).toContain(resolveConfigFilePath(context))
+      expect(stderr).toContain(resolveConfigFileLink(context))
     }
     expect(await type('config list', context)).toMatchObject({
       code: 0,
@@ -176,7 +176,7 @@ test.each([
     })
     for (const line of ['completion bash', 'commands --json', '--help', 'claims list --help'])
       expect(await type(line, context)).toMatchObject({ code: 0, stderr: '' })
-    expect(readFileSync(resolveConfigFilePath(context), 'utf8')).toBe(text)
+    expect(readFileSync(resolveConfigFileLink(context), 'utf8')).toBe(text)
   },
 )
 

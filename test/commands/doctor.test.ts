@@ -11,7 +11,7 @@ import {
   HttpTransportError,
   type Keychain,
 } from '../../src/context.ts'
-import { resolveConfigFilePath } from '../../src/settings/config.ts'
+import { resolveConfigFileLink } from '../../src/settings/config.ts'
 import {
   createFakeContext,
   createFakeKeychain,
@@ -231,7 +231,7 @@ test('doctor finds no problem in a configuration without a client id if an API k
 
 test('doctor ends with exit 1 if the configuration is damaged, but still checks the network', async () => {
   const context = createSetup()
-  writeFileSync(resolveConfigFilePath(context), '{', { mode: 0o600 })
+  writeFileSync(resolveConfigFileLink(context), '{', { mode: 0o600 })
   const { code, of } = await doctor(context)
   expect(code).toBe(1)
   expect(of('configuration')).toMatchObject({

@@ -6,7 +6,7 @@ import { type Clock, type HttpRequest, type HttpResponse, HttpTransportError } f
 import { renewAccessToken } from '../../src/session/credential.ts'
 import type { RenewOptions } from '../../src/session/session-file.ts'
 import { prepareEtcdSignIn } from '../../src/session/shared/sign-in.ts'
-import type { PreparedSignIn } from '../../src/session/sign-in.ts'
+import type { SignInSteps } from '../../src/session/sign-in.ts'
 import { createIo, type Io } from '../../src/terminal/io.ts'
 import { createFakeClock, createFakeContext, fakeSettings, jsonResponse } from '../fake-context.ts'
 import { createMemoryEtcd } from './memory-etcd.ts'
@@ -118,7 +118,7 @@ export function createFleet(clock: Clock & { advance?(ms: number): void } = crea
         readonly stderr: { readonly text: string }
       }
     },
-    async signIn(io: Io, preparing: Promise<Pick<PreparedSignIn, 'complete'>> = prepareEtcdSignIn(io)) {
+    async signIn(io: Io, preparing: Promise<Pick<SignInSteps, 'complete'>> = prepareEtcdSignIn(io)) {
       const prepared = await preparing
       const access = { value: 'access-0', scope: null, expiresAt: 0, lifetimeSeconds: 900 }
       return prepared.complete({

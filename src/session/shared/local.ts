@@ -41,17 +41,17 @@ export function removeCachedSession(files: ProfileFiles): void {
 }
 
 /**
- * One process's attempt to renew a session in etcd. Identified by the refresh token (sign-in `id` and `generation`) and by
- * `writer`, the random id of the attempt's marker in etcd (`RenewalMarker`).
+ * Identity of one process's attempt to renew a session in etcd: the refresh token (sign-in `id` and `generation`), and `writer`,
+ * the random id of the attempt's marker in etcd (`RenewalMarker`).
  */
-export interface RenewalAttempt {
+export interface RenewalAttemptId {
   readonly id: string
   readonly generation: number
   readonly writer: string
 }
 
 /** Returns the name of an attempt's outcome file (`pending.…`), which holds the outcome until etcd confirms it. */
-export function outcomeFileName({ id, generation, writer }: RenewalAttempt): string {
+export function outcomeFileName({ id, generation, writer }: RenewalAttemptId): string {
   return `pending.${id}.${generation}.${writer}`
 }
 
@@ -60,7 +60,7 @@ export function outcomeFileName({ id, generation, writer }: RenewalAttempt): str
  *
  * @throws CliError `cannot_write`, exit 1, if the directory can't be read
  */
-export function listOutcomeFiles({ disk, directory }: ProfileFiles): (RenewalAttempt & { path: string })[] {
+export function listOutcomeFiles({ disk, directory }: ProfileFiles): (RenewalAttemptId & { path: string })[] {
   return disk.names(directory).flatMap((name) => {
     const [kind, id = '', generation, writer = ''] = name.split('.')
     return kind === 'pending'

@@ -15,7 +15,7 @@ import {
   toUnusedTokenResult,
 } from '../renew.ts'
 import { checkSessionMatch, findFreshAccessToken, NOTE_BYTES, type RenewOptions } from '../session-file.ts'
-import { outcomeFileName, type RenewalAttempt, removeCachedSession, writeCachedSession } from './local.ts'
+import { outcomeFileName, type RenewalAttemptId, removeCachedSession, writeCachedSession } from './local.ts'
 import {
   createHexId,
   deliverOutcomesAndRead,
@@ -196,7 +196,7 @@ type OwnMarker = NonNullable<Awaited<ReturnType<typeof addMarker>>>
 async function addMarker(store: EtcdStore, { session, marker: former, revision }: EtcdSessionAtRevision) {
   const { clock, installation } = store.io
   const marker: RenewalMarker = { writer: createHexId(store.io, 16), host: installation.host }
-  const attempt: RenewalAttempt = { id: session.id, generation: session.generation, writer: marker.writer }
+  const attempt: RenewalAttemptId = { id: session.id, generation: session.generation, writer: marker.writer }
   const startedAt = clock.now()
   const began = clock.monotonic()
   /**
@@ -226,7 +226,7 @@ async function addMarker(store: EtcdStore, { session, marker: former, revision }
  *
  * @throws CliError as `preallocateFile`
  */
-function preallocateOutcomeFile({ files }: EtcdStore, attempt: RenewalAttempt): AllocatedFile {
+function preallocateOutcomeFile({ files }: EtcdStore, attempt: RenewalAttemptId): AllocatedFile {
   return preallocateFile(files, outcomeFileName(attempt), 'new', OUTCOME_FILE_BYTES)
 }
 

@@ -3,7 +3,7 @@ import { addProfileFlag } from '../../settings/profiles.ts'
 import type { Io } from '../../terminal/io.ts'
 import { notSignedInError, sessionOverError } from '../messages.ts'
 import { isFresh, type Session } from '../session-file.ts'
-import type { PreparedSignIn, SignOutResult } from '../sign-in.ts'
+import type { SignInSteps, SignOutResult } from '../sign-in.ts'
 import { readCachedSession, removeCachedSession, removeLocalEtcdFiles, writeCachedSession } from './local.ts'
 import {
   BEST_EFFORT_ETCD_TIMEOUT_MS,
@@ -25,7 +25,7 @@ const WRITE_LIMIT_MS = 30_000
  * @returns the functions that finish the login; `complete` stores the session in etcd
  * @throws CliError as `openEtcdStore`, and as `read` of the etcd client
  */
-export async function prepareEtcdSignIn(io: Io): Promise<PreparedSignIn> {
+export async function prepareEtcdSignIn(io: Io): Promise<SignInSteps> {
   const store = openEtcdStore(io)
   await store.etcd.read()
   return {

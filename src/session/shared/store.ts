@@ -5,7 +5,7 @@ import type { Io } from '../../terminal/io.ts'
 import { signInHint } from '../messages.ts'
 import { profileFiles, type Session } from '../session-file.ts'
 import { createEtcdClient, type EtcdValue } from './etcd.ts'
-import { listOutcomeFiles, type RenewalAttempt, readCachedSession } from './local.ts'
+import { listOutcomeFiles, type RenewalAttemptId, readCachedSession } from './local.ts'
 import { type EtcdSession, type RenewalMarker, readEtcdSetup, sealSession, unsealSession } from './value.ts'
 
 /** The session and its renewal marker in etcd, with the revision of the key. */
@@ -124,7 +124,7 @@ async function readOutcome({ access, files }: EtcdStore, path: string): Promise<
  */
 export async function deliverRenewalOutcome(
   store: EtcdStore,
-  attempt: RenewalAttempt,
+  attempt: RenewalAttemptId,
   outcome: EtcdSession,
   initial: EtcdSessionAtRevision,
   limitMs: number,
@@ -146,7 +146,7 @@ export async function deliverRenewalOutcome(
  * Whether the outcome of an attempt no longer matters, since etcd holds another sign-in, an ended session, or a later
  * generation.
  */
-function isObsolete({ id, generation }: RenewalAttempt, { session }: EtcdSession): boolean {
+function isObsolete({ id, generation }: RenewalAttemptId, { session }: EtcdSession): boolean {
   return session.id !== id || session.ended !== undefined || session.generation > generation
 }
 
