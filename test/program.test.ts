@@ -161,7 +161,7 @@ describe.runIf(needs('posix'))('the compile cache', () => {
     expect(chosen()).toBe(compiled)
   })
 
-  it('compiled code is cached in a directory of mailclaim if the cache directory is sticky, such as /tmp', () => {
+  it('compiled code is cached in mailclaim/compiled below a cache directory that is sticky, such as /tmp', () => {
     const { home } = createCache()
     chmodSync(home, 0o1777)
     expect(compileCache({ XDG_CACHE_HOME: home })).toBe(join(home, 'mailclaim/compiled'))

@@ -36,7 +36,7 @@ export interface BatchItemResult {
   readonly error?: CliError | undefined
   /** The domain's last DNS check, whose first finding may explain the error. */
   readonly report?: CheckReport | undefined
-  /** Output for `--format zone` and `--format value`, line break included. */
+  /** Output of the domain with `--format zone` or `--format value`, line break included. */
   readonly text?: string
 }
 
@@ -141,7 +141,8 @@ export async function runBatchCommand(
 /**
  * Collects the domains from the command line and the `--from` list, or with `--all` from the ledger, without duplicates.
  *
- * @returns the domains, and the number of unusable lines in the list
+ * @param takesIds whether the command line and the list may have a claim's `domain_id` in place of a domain
+ * @returns `inputs`: the domains; `badLines`: the number of unusable lines in the list
  * @throws CliError exit 2 for an invalid domain, for a domain together with `--all`, or as `readDomainList`
  */
 async function readInputs(args: readonly string[], { from, all }: BatchOptions, takesIds: boolean, io: Io) {

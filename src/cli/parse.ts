@@ -86,7 +86,7 @@ function buildRootCommand(
     .showSuggestionAfterError(true)
     .helpOption('-h, --help', ROOT_HELP.help)
     .helpCommand(false)
-    // Collect commander's output: the context writes it, and handles backpressure and EPIPE.
+    // Collect commander's output in `printed`: it is written later through the context, which handles backpressure and EPIPE.
     .configureOutput({
       writeOut: (text) => {
         printed.out += text

@@ -25,7 +25,8 @@ export async function observeDnssec(
 ): Promise<DnssecObservation | null> {
   if (parent === null) return null
   const ds = await queryDns(parent, { name: zone, type: 'DS', dnssecOk: true }, check)
-  // A truncated set might lack the DS record that matches the key, and only a successful or negative response shows its absence.
+  // A truncated response might lack the DS record that matches the zone's DNSKEY. And only NOERROR and NXDOMAIN prove the absence
+  // of DS records.
   if (ds?.aa !== true || ds.tc || !['NOERROR', 'NXDOMAIN'].includes(ds.rcode)) return null
   const signers = recordsOf(ds, 'DS').filter(
     ({ algorithm, digestType }) => ALGORITHMS.includes(algorithm) && digestType in DIGESTS,
@@ -38,7 +39,7 @@ export async function observeDnssec(
   if (signers.length === 0) return observed('unsigned')
   const signed = (type: 'DNSKEY' | 'SOA') => queryDns(server, { name: zone, type, dnssecOk: true }, check)
   const [dnskey, soa] = await Promise.all([signed('DNSKEY'), signed('SOA')])
-  // Without a complete authoritative response, the key that matches the DS record might be missing, so the state is unknown.
+  // Without a complete authoritative response, the DNSKEY that matches the DS record might be missing, so the state is unknown.
   if (dnskey?.aa !== true || dnskey.tc || dnskey.rcode !== 'NOERROR') return null
   const keys = recordsOf(dnskey, 'DNSKEY')
   if (keys.length === 0) return observed('no_key')

@@ -94,8 +94,8 @@ async function askResolvers(
     if (reply.kind !== 'answer') return undefined
     const { message } = reply
     const delegation = readDelegation(message, level, port)
-    // A resolver with authority (AA) over a zone that is no registry's might serve its own version of the zone instead of the
-    // public one. So mark the delegation.
+    // A resolver with authority (AA) over a zone other than a registry's might serve its own version of the zone instead of the
+    // public one. So mark the delegation with `isResolverZone`.
     const isResolverZone = message.aa && message.ra && !isRegistryZone(level)
     if (delegation !== undefined || resolver instanceof URL)
       return delegation && { ...delegation, isResolverZone }
@@ -190,8 +190,8 @@ const singleServerZone = (zone: string, server: DnsServerAddress): Delegation =>
 })
 
 /**
- * Finds the SOA record of the zone that holds `target`: in the response or, without one there, by queries for the names above, up
- * to `zone`. In a response with a CNAME, the SOA record may be of the zone where the chain ends, so it isn't used.
+ * Finds the SOA record of the zone that holds `target`: in the response or, without one there, by queries for the names above
+ * `target`, up to `zone`. In a response with a CNAME, the SOA record may be of the zone where the chain ends, so it isn't used.
  */
 async function findZoneSoa({ server, message }: PathReply, target: string, zone: string, check: DnsCheck) {
   const levels = [target, ...collectNonRootAncestors(target).toReversed()]

@@ -191,7 +191,7 @@ type ZoneNotFound = {
 
 export type ZoneLocation = FoundZone | ZoneNotFound
 
-/** Name and value that one check was given, and its observations of DNS; its findings are derived from these alone. */
+/** Name and expected value of one check, and its observations of DNS: the check derives its findings from these alone. */
 export interface DnsObservations {
   /** Checked name in A-labels (RFC 5890 section 2.3.2.1), lowercase. */
   readonly name: string

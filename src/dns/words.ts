@@ -11,9 +11,9 @@ export type FindingSeverity = 'error' | 'warning'
  * its facts is null or undefined.
  */
 interface Templates {
-  /** Description of the problem, in one line that starts in lowercase and ends without a full stop. */
+  /** Template of the message: the problem, in one line that starts in lowercase and ends without a full stop. */
   readonly message: string
-  /** Instruction for the user, in one line that starts in lowercase and ends without a full stop. */
+  /** Template of the fix: an instruction to the user, in one line that starts in lowercase and ends without a full stop. */
   readonly fix: string
 }
 type Table = Readonly<Record<string, Templates>>
@@ -192,7 +192,7 @@ export const verdictOf = (code: FindingCode): CheckVerdict => VERDICTS[verdictRa
 export const severityOf = (code: FindingCode): FindingSeverity =>
   verdictRankOf(code) < 2 ? 'error' : 'warning'
 
-/** Parts of messages, for placeholders of the kind `words` such as `{reason:words}`, by the value of the fact. */
+/** Parts of messages, for placeholders of the kind `words` such as `{reason:words}`, by the value of the fact (here `reason`). */
 const REASONS: Readonly<Record<string, string>> = {
   no_key: 'the registry has a DS record, but the zone has no key',
   wrong_ds: "the DS record at the registry matches none of the zone's keys",

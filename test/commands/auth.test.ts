@@ -98,7 +98,7 @@ it('auth token --min-lifetime renews a token that is valid for less, and only wa
 it.each([
   ['an API key', ['--scope', 'emails:send'], 2],
   ['an empty scope', ['--scope', ' '], 2],
-])('auth token --scope exits 2 (with %s)', async (what, words, exit) => {
+])('auth token --scope with %s exits 2', async (what, words, exit) => {
   const world = await signedIn(what === 'an API key' ? { environment: { apiKey: 'key-1' } } : {})
   expect(await mailclaim(world, 'auth', 'token', ...words)).toMatchObject({ exit, stdout: '' })
   expect(await world.counts()).toMatchObject({ refreshes: 0 })

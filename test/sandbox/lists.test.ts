@@ -145,7 +145,7 @@ test.each([
   }
 })
 
-test('requests with an unknown path or method get status 404 and a JSON error', async () => {
+test('requests to the sandbox with an unknown path or method get status 404 and a JSON error', async () => {
   const sandbox = await sandboxForTest()
   for (const path of ['/nothing', '/domains/claim'])
     expect(await api(sandbox, 'GET', path)).toMatchObject({ status: 404, body: { statusCode: 404 } })

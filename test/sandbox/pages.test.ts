@@ -77,7 +77,7 @@ describe('requests from another website', () => {
   })
 
   test.each(['evil.example', '127.0.0.1', '127.0.0.1:1', '127.0.0.1.evil.example'])(
-    'a request with the Host header %s gets status 421',
+    'the sandbox answers a request with the Host header %s with status 421',
     async (host) => {
       const sandbox = await sandboxForTest()
       for (const path of [

@@ -508,7 +508,7 @@ describe('a response', () => {
     )
 
     it.each(cases)(
-      'the error for %s hides the credential that the response quotes %s',
+      'the error for %s hides the credential that the response quotes (%s)',
       async (_what, _how, answer) => {
         const { client } = await clientWith([answer], { key })
         const failure = await failed(getContactImport(client, 'i-1'))

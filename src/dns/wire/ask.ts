@@ -16,7 +16,10 @@ export interface DnsEffects extends Pick<Context, 'clock' | 'random'> {
   readonly signal: AbortSignal
 }
 
-/** Picks the effects of DNS queries from a context, with DNS over HTTPS; an interrupt such as Ctrl-C aborts the queries. */
+/**
+ * Picks clock, random numbers and network for DNS queries from a context, and adds DNS over HTTPS. An interrupt such as Ctrl-C
+ * aborts the queries.
+ */
 export function toDnsEffects(
   context: Pick<Context, 'clock' | 'random' | 'dns' | 'http' | 'interrupts'>,
 ): DnsEffects {

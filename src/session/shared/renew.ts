@@ -231,8 +231,8 @@ function preallocateOutcomeFile({ files }: EtcdStore, attempt: RenewalAttemptId)
 }
 
 /**
- * Writes an outcome into the outcome file (`pending.…`), then delivers it to etcd. If etcd doesn't confirm in time, the file
- * stays for the next command of this machine. Never throws for etcd or the disk.
+ * Writes the outcome of a renewal into the outcome file (`pending.…`), then delivers it to etcd. If etcd doesn't confirm in time,
+ * the file stays for the next command of this machine. Never throws for etcd or the disk.
  *
  * @param reserved the outcome file, if it already exists
  * @returns `stored`: the value in etcd, undefined if etcd didn't confirm or the key is gone; `failure`: the error if the outcome
