@@ -4,7 +4,7 @@ import { type CheckReport, type CheckReportJson, exitErrorOf, toReportJson } fro
 import { formatResolver } from '../dns/wire/address.ts'
 import { type CliError, usageError } from '../errors.ts'
 import type { DomainClaim } from '../service/types.ts'
-import { getDnsServers } from '../settings/settings.ts'
+import { getDnsSettings } from '../settings/settings.ts'
 import { mailclaimCommand } from '../shell-quote.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
@@ -180,7 +180,7 @@ export async function printDnsReport(
   const { format } = settings
   if (format === 'markdown' || format === 'html') {
     const { name, expected } = report
-    const { resolvers, authoritativePort } = getDnsServers(settings)
+    const { resolvers, authoritativePort } = getDnsSettings(settings)
     const asked = (resolvers === 'system' ? await io.dns.systemResolvers() : resolvers).map(formatResolver)
     // Name the value, resolvers and port in the report's command line: whoever repeats the check may have neither this claim nor
     // these settings.

@@ -59,7 +59,7 @@ export const CLAIM_LIST_COLUMNS: readonly Column[] = CLAIM_COLUMNS.flatMap((colu
 })
 
 /** Columns of a domain's error, in the rows of a run over several domains. */
-export const ERROR_COLUMNS: readonly Column[] = [
+export const BATCH_ERROR_COLUMNS: readonly Column[] = [
   { field: 'error.code', title: 'Problem', optional: true },
   { field: 'error.message', title: 'Message', only: 'programs' },
 ]
@@ -68,7 +68,7 @@ export const ERROR_COLUMNS: readonly Column[] = [
 export const BATCH_CLAIM_COLUMNS: readonly Column[] = [
   ...CLAIM_LIST_COLUMNS.filter(({ field }) => !['meaning', 'expires'].includes(field)),
   { field: 'seen_at', title: 'Last seen', optional: true, kind: 'time' },
-  ...ERROR_COLUMNS,
+  ...BATCH_ERROR_COLUMNS,
 ]
 
 /** Dotted names of an error's JSON fields, for `--fields`. */

@@ -6,7 +6,7 @@ import { formatHostField, parseDomainName } from '../dns/wire/name.ts'
 import { hasTxtValue } from '../dns/wire/txt-answer.ts'
 import { CliError, InterruptedError, usageError } from '../errors.ts'
 import { invalidResponseError } from '../service/problems.ts'
-import { getDnsServers } from '../settings/settings.ts'
+import { getDnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { writeStderrLines } from '../terminal/notices.ts'
 import { DEFAULT_TTL_SECONDS, quoteTxtStrings, quoteTxtValue, type TxtRecord } from './record.ts'
@@ -51,7 +51,8 @@ export async function createPublishFunction(command: string, io: Io) {
     const checked = parseDomainName(record.name)
     if (!checked.ok) throw invalidResponseError(checked.problem)
     const name = checked.ascii
-    const { zone, set, reason, partial } = await lookUpTxt(name, getDnsServers(io.settings), toDnsEffects(io))
+    const servers = getDnsSettings(io.settings)
+    const { zone, set, reason, partial } = await lookUpTxt(name, servers, toDnsEffects(io))
     if (hasTxtValue(set?.values ?? partial, record.value))
       return `${name} has the TXT value already: the command wasn't run`
     if (set === null || zone === null) throw valuesUnknown(name, reason ?? 'its zone has no name')

@@ -2,7 +2,7 @@ import { formatDnsProviders } from '../dns/hosts.ts'
 import { lookUpTxt } from '../dns/lookup.ts'
 import { toDnsEffects } from '../dns/wire/ask.ts'
 import { formatHostField, parseDomainName } from '../dns/wire/name.ts'
-import { getDnsServers } from '../settings/settings.ts'
+import { getDnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { createDeadline } from '../timeout.ts'
 
@@ -21,7 +21,7 @@ const TIMEOUT_MS = 4000
 export async function findRecordLocation(name: string, io: Io): Promise<RecordLocation | undefined> {
   const checked = parseDomainName(name)
   if (!checked.ok) return undefined
-  const request = { ...getDnsServers(io.settings), deadline: createDeadline(TIMEOUT_MS, io.clock) }
+  const request = { ...getDnsSettings(io.settings), deadline: createDeadline(TIMEOUT_MS, io.clock) }
   const { zone, nameservers } = await lookUpTxt(checked.ascii, request, toDnsEffects(io))
   if (zone === null) return undefined
   return { zone, host: formatHostField(checked.ascii, zone), dnsProvider: formatDnsProviders(nameservers) }

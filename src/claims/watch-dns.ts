@@ -6,7 +6,7 @@ import { CliError } from '../errors.ts'
 import type { ConcurrencyLimiter } from '../limiter.ts'
 import { createProgressMessageThrottle } from '../service/follow.ts'
 import type { DomainClaim } from '../service/types.ts'
-import { getDnsServers } from '../settings/settings.ts'
+import { getDnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
 import type { Deadline } from '../timeout.ts'
@@ -31,7 +31,7 @@ const CLAIM_POLL_MS = 60_000
 
 /** Checks DNS once, with the resolvers of the settings. */
 export function checkDnsOnce(wanted: ExpectedTxt, options: DnsCheckOptions, io: Io): Promise<CheckReport> {
-  const check = () => checkDns({ ...options, ...getDnsServers(io.settings), ...wanted }, toDnsEffects(io))
+  const check = () => checkDns({ ...options, ...getDnsSettings(io.settings), ...wanted }, toDnsEffects(io))
   return options.inTurn === undefined ? check() : options.inTurn(check)
 }
 
@@ -70,7 +70,7 @@ export async function* watchDns(
   let hasResult = false
   let claim = watched?.claim
   try {
-    const request = { ...options, ...getDnsServers(io.settings), ...wanted }
+    const request = { ...options, ...getDnsSettings(io.settings), ...wanted }
     for await (const step of waitForRecord(request, toDnsEffects(io), options.inTurn)) {
       hasResult = true
       if (watched !== undefined && !step.report.ready && clock.monotonic() - polledAt >= CLAIM_POLL_MS) {

@@ -31,11 +31,11 @@ export function wrapMessage(text: string, width: number): string[] {
  * contains no line break. A piece that begins with a label (`error:`) or a special character (`::error::`) is indented in any case:
  * it could pass for a message of this program or for a command to a CI system.
  *
- * @param columns columns to indent by
- * @param width width of the terminal in columns
+ * @param indent terminal columns to indent by
+ * @param terminalWidth in columns
  */
-export function indentPiece(piece: string, columns: number, width: number): string {
-  const columnsLeft = width - displayWidth(piece)
-  const isMoved = columnsLeft >= 0 && columnsLeft < columns && !/^(\w+:|\W)/.test(piece)
-  return isMoved ? piece : ' '.repeat(columns) + piece
+export function indentPiece(piece: string, indent: number, terminalWidth: number): string {
+  const columnsLeft = terminalWidth - displayWidth(piece)
+  const isMoved = columnsLeft >= 0 && columnsLeft < indent && !/^(\w+:|\W)/.test(piece)
+  return isMoved ? piece : ' '.repeat(indent) + piece
 }

@@ -1,4 +1,4 @@
-import { ERROR_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
+import { BATCH_ERROR_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
 import { BATCH_OPTIONS, DEFAULT_CLAIM_TIMEOUT_SECONDS, isBatch } from '../../claims/definition.ts'
 import { CHECK_REPORT_FIELDS, type CheckReportJson, toReportJson } from '../../dns/report.ts'
 import { usageError } from '../../errors.ts'
@@ -115,7 +115,7 @@ export const command = defineCommand({
       domains,
       options,
       {
-        columns: [...COLUMNS, ...ERROR_COLUMNS],
+        columns: [...COLUMNS, ...BATCH_ERROR_COLUMNS],
         takesIds: true,
         createErrorRow: emptyReport,
         deadline: check.deadline,

@@ -1,4 +1,4 @@
-import { ERROR_COLUMNS, ERROR_FIELDS, RECORD_COLUMNS } from '../../claims/columns.ts'
+import { BATCH_ERROR_COLUMNS, ERROR_FIELDS, RECORD_COLUMNS } from '../../claims/columns.ts'
 import { BATCH_OPTIONS, isBatch } from '../../claims/definition.ts'
 import type { ClaimReader, ClaimTarget } from '../../claims/load.ts'
 import type { Io } from '../../terminal/io.ts'
@@ -57,7 +57,7 @@ export const command = defineCommand({
       domains,
       options,
       {
-        columns: [...RECORD_COLUMNS, ...ERROR_COLUMNS],
+        columns: [...RECORD_COLUMNS, ...BATCH_ERROR_COLUMNS],
         takesIds: true,
         async perform({ domain }, run) {
           const target = await findClaim(domain, run.io)
