@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { ShellCommand, ShellResult } from './context.ts'
 
 export interface ShellOptions {
-  /** Environment of the shell, before the `variables` of the command are added. */
+  /** Environment of the shell, before the `variables` of the `ShellCommand` are added. */
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly platform: NodeJS.Platform
 }

@@ -227,7 +227,7 @@ describe('errors and exit codes', () => {
     return { ...context, stdout: { ...context.stdout, write } }
   }
 
-  test('a command that is ended by a signal exits with the exit code of the signal even if its output fails too', async () => {
+  test('a command that is ended by a signal exits with the exit code of the signal even if writing its output fails', async () => {
     const context = failing(new CliError('output_failed', 'the output cannot be written: write EIO'))
     expect(await run(['--version'], context)).toBe(1)
     context.interrupt('SIGTERM')

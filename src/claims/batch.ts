@@ -362,8 +362,8 @@ export function resultIfCompleted(entry: LedgerEntry | undefined, now: number): 
 }
 
 /**
- * Runs the work on one of several claims to its end, and returns the result for its row. Prints DNS findings, and the warnings
- * about a replaced claim or ignored options. Calls `releaseSlot` when the claim starts to wait.
+ * Runs the work on one of several claims to its end, and returns the result for its row. Prints DNS findings, and the warnings that
+ * an open claim may be replaced or that options of the request have no effect. Calls `releaseSlot` when the claim starts to wait.
  */
 export async function drainClaimEvents(
   events: ClaimEvents,

@@ -13,7 +13,7 @@ import { describeIgnoredOptions, requestNewClaim } from './workflow.ts'
 import { printClaim, printClaimEvent } from './write.ts'
 
 /**
- * Creates the request for a domain from the command's options.
+ * Creates the request for a new claim of a domain from the command's options.
  *
  * @param region from the domain's line in a list, instead of `--region`
  */

@@ -161,8 +161,8 @@ export async function collectOpenClaimDomains(io: Io): Promise<string[]> {
 }
 
 /**
- * Collects the domains that start with a prefix, for shell completion: pairs of a name and the status of its newest claim. To
- * stay fast, a long list has empty statuses, and may have domains with claims only at other services.
+ * Collects the domains that start with a prefix, for shell completion: pairs of a name and the status of its newest claim. To stay
+ * fast, reads no claims if many domains match: then statuses are empty, and some domains may have claims at other services only.
  *
  * @param most maximum number of domains to return
  */

@@ -79,7 +79,7 @@ export function extractRecord(claim: DomainClaim, domain = normalizeDomainName(c
     )
   const seconds = /^\d+$/.test(record.ttl ?? '') ? Number(record.ttl) : undefined
   const ttl = seconds !== undefined && seconds > 0 && seconds <= MAX_TTL_SECONDS ? seconds : undefined
-  // Lower case, because `watchDns` compares names as text to find out whether the service has changed the record.
+  // Return the name in lower case, because `watchDns` compares names as text to detect that the service has changed the record.
   return { name: name.replace(/\.$/, '').toLowerCase(), value: record.value, ttl }
 }
 

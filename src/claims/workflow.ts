@@ -362,7 +362,7 @@ export async function* checkDnsAndVerify(task: ClaimTask): ClaimEvents {
       ? recordReadyEvent(before, report)
       : dnsWarningEvent(before, `DNS: ${failure.message}`, failure)
   }
-  // Send the request for a blocked claim too: the service may have lifted the block.
+  // Send the verification request even for a blocked claim: the service may have lifted the block.
   if (options.wait) return yield* verifyAndFollow(task, { claim: before, report: unseen })
   const claim = await requestVerification(task, before)
   const after = getClaimState(claim, io.clock.now())

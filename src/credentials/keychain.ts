@@ -14,7 +14,7 @@ const ATTENDED_MS = 60_000
 
 type Failure = Extract<KeychainResult, { ok: false }>
 
-/** Message, and first suggestion of the hint, for each reason of a failed call. */
+/** Message, and beginning of the hint, for each reason why a keychain call can fail. */
 const FAILURES: Readonly<Record<Failure['reason'], readonly [message: string, remedy: string]>> = {
   no_addon: ['mailclaim comes without a keychain library for this machine', ''],
   no_module: ['the keychain library (keytar) does not load here', 'install libsecret, '],

@@ -119,9 +119,10 @@ export interface CnameChain {
 }
 
 /**
- * State of a zone's DNSSEC records. Signatures aren't verified; the expiration is that of the signatures over the SOA record.
+ * State of a zone's DNSSEC records. Only DS records count whose algorithm and digest type validators support. Signatures aren't
+ * verified; the expiration is that of the signatures over the SOA record.
  *
- * - `unsigned`: no DS record with an algorithm and a digest that validators support; other DS records don't count below
+ * - `unsigned`: no DS record
  * - `ok`: a DS record matches a key, and a signature hasn't expired
  * - `no_key`: a DS record, but no key
  * - `wrong_ds`: DS records and keys, but none that match

@@ -43,9 +43,9 @@ function listCandidateNames(
 }
 
 /**
- * Looks for TXT records at other names, and for a wildcard that covers the name, at one authoritative server. A wildcard doesn't
- * reach below an existing name (RFC 4592 section 3.3.1). So if a random label below the name gets the wildcard's answer, the name
- * doesn't exist, and the wildcard covers it.
+ * Looks, at one authoritative server, for TXT records at names other than the checked name, and for a wildcard that covers the
+ * checked name. A wildcard doesn't reach below an existing name (RFC 4592 section 3.3.1). So if a random label below the checked
+ * name gets the wildcard's answer, the checked name doesn't exist, and the wildcard covers it.
  */
 export async function findTxtAtOtherNames(server: DnsServerAddress, zone: string, check: DnsCheck) {
   const { name } = check

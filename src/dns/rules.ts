@@ -370,8 +370,8 @@ function findBrokenServers(state: ZoneState): Finding[] {
   )
   const found = (code: FindingCode, some: typeof servers, reason: string | null = null): Finding[] => {
     const provider = formatDnsProviders(some.map(({ host }) => host))
-    // Servers in the NS records of the zone, but not of the delegation, must be removed in the zone. So `holder`, the place to
-    // change, is the zone itself.
+    // Servers in the NS records of the zone, but not of the delegation, can only be removed in the zone. So `holder`, the zone
+    // whose NS records the user has to change, is then the zone itself.
     const isAbove = parent.length === 0 || some.some(({ host }) => parent.includes(host))
     const place = { name, zone, holder: isAbove ? holder : zone }
     const closed = reason === 'too_large' ? 'TCP port 53' : null

@@ -32,7 +32,8 @@ const CODE_OR_ERROR = /(?:^|&)(?:code|error)=(?![^&]*(?:(?:code|error)=|:\/\/))[
  * A terminal in canonical mode delivers a last line without line end only after Enter, in raw mode at once. So raw mode is on from
  * the first input until input pauses; on Windows it stays off, because the console would discard that line.
  *
- * @param onPaste called when input pauses, with the text so far and its part since the last pause that came at a line end
+ * @param onPaste called when input pauses. `text`: all input so far; `latest`: its part after the last pause at which the input
+ *   ended with a line end
  * @returns a function that stops reading
  */
 export function readPastes(
@@ -50,8 +51,8 @@ export function readPastes(
     cancel = clock.alarm(PASTE_END_MS, () => {
       setRaw(false)
       onPaste(earlier + latest, latest)
-      // Once `latest` ends with a line end (in raw mode, Enter sends a carriage return), move it to `earlier`, so that the next
-      // paste is also judged alone.
+      // Once `latest` ends with a line end (in raw mode, Enter sends a carriage return), move it to `earlier`, so that `latest`
+      // will contain only the next paste.
       if (/[\r\n]$/.test(latest)) [earlier, latest] = [(earlier + latest).slice(-MAX_INPUT_LENGTH), '']
     })
   }

@@ -61,7 +61,7 @@ export function createZoneStore() {
     return zone
   }
 
-  /** Finds the zone whose apex is the longest suffix of the name; undefined if not even the top-level domain exists here. */
+  /** Finds the zone whose apex is the longest suffix of the name; undefined if not even the top-level domain is in the sandbox. */
   function findZone(name: string): DnsZone | undefined {
     for (let apex = name; ; apex = parentName(apex)) {
       const zone = zones.get(apex)

@@ -121,8 +121,8 @@ const HEARTBEAT_MS = 60_000
 /**
  * Creates a throttle for the messages of a watch: a message with a new state passes at once, others at most once a minute.
  *
- * @returns a function that returns the message to show, or undefined to show nothing; a repeated state's message gets the time so
- *   far
+ * @returns a function that returns the message to show, or undefined to show nothing; adds the elapsed time, such as "(5 min so
+ *   far)", to the message of an unchanged state
  */
 export function createProgressMessageThrottle(clock: Pick<Context['clock'], 'monotonic'>) {
   const started = clock.monotonic()

@@ -156,8 +156,8 @@ async function runLocalPass(pass: RenewalInput, files: ProfileFiles): Promise<Re
     if (sent.kind === 'unused') {
       if (sent.file === undefined) return toUnusedTokenResult(sent)
       discardNote(files, sent.file, sent.error)
-      // If the token may have been sent before, the service may have accepted it then: the outcome stays unknown, although
-      // this request didn't use the token.
+      // If an earlier request may have sent the token, the service may have accepted it then: the outcome stays unknown,
+      // although this request didn't use the token.
       if (mayBeSentBefore) throw refreshInterruptedError(profile, sent.error.message)
       return toUnusedTokenResult(sent)
     }

@@ -18,7 +18,7 @@ interface Lane {
   /** Width of the widest word of a text column, heading included; 0 for other columns. */
   longestWord: number
   isFilled: boolean
-  /** Assigned width; 0 if the column is left out. */
+  /** Assigned width in terminal columns; 0 if the table leaves out this column. */
   width: number
 }
 

@@ -113,16 +113,16 @@ test('a --from list may have the headings name, record.value and region, in any 
 
 test.each([
   [
-    'another value',
+    'value',
     'a.example,p=1\nb.example\nA.example.,p=2\na.example,p=1\n',
     '<stdin>:3: "a.example" has another value',
   ],
   [
-    'another region',
+    'region',
     'domain,region\na.example,eu-west-1\n# x\na.example,us-east-1\n',
     '<stdin>:4: "a.example" has another region',
   ],
-])('in a --from list, a line that repeats a domain with %s is unusable', async (_what, text, warning) => {
+])('a --from line that repeats a domain with another %s is unusable', async (_what, text, warning) => {
   const { badLines, stderr } = await read(text)
   expect(badLines).toBe(1)
   expect(stderr).toContain(warning)

@@ -174,7 +174,7 @@ describe('login', () => {
   it.each([
     ['base URL', { baseUrl: 'localhost:39411' }, 'base_url_unusable'],
     ['client id', { clientId: 'ü' }, 'usage'],
-  ])('login with an invalid %s fails before it prompts', async (_what, given, code) => {
+  ])('`login` with an invalid %s fails before it prompts', async (_what, given, code) => {
     const input = async (): Promise<never> => expect.unreachable('asked')
     const context = contextWith({ terminal: { columns: 80 }, prompts: { input } })
     const settings = await resolveSettings({ store: 'file', ...given }, [], context)

@@ -102,7 +102,7 @@ describe('the search for the zone of a name', () => {
     expect(ms).toBeLessThan(10_000)
   })
 
-  test('a check finds a domain if one resolver returns NS records and another denies every name', async () => {
+  test('a check finds the zone of a domain if one resolver returns its NS records and another returns NXDOMAIN for every name', async () => {
     const world = fakeInternet([COM, zone()])
     const { outcomes } = await timedObserve(
       (asked) => (asked.server === '192.0.2.54' ? denial(RA) : world(asked)),

@@ -230,7 +230,7 @@ describe('a session that machines share', () => {
     expect(await failureOf(renew(a))).toMatchObject({ code: 'session_over' })
   })
 
-  test('new tokens that etcd does not confirm stay on the machine until one of its later commands delivers them', async () => {
+  test('new tokens that etcd does not confirm stay on the machine until a later command there delivers them to etcd', async () => {
     const { a, b, clock, etcd, service, renew } = await pair()
     etcd.fate = fates('pass', 'lost')
     expect((await renew(a)).value).toBe('access-2')

@@ -250,7 +250,7 @@ test.each<readonly string[]>([
 })
 
 test.each(['base_url', 'client_id', 'profile', 'store', 'resolver', 'authoritative_port'])(
-  'hostile text as the setting %s, in a variable or the configuration file, is harmless in the output',
+  'hostile text as value of the setting %s, in a variable or the configuration file, is harmless in the output',
   async (key) => {
     const settings = { base_url: 'http://127.0.0.1:1' }
     const inVariable = world(true, { respond: () => jsonResponse(401, {}) })

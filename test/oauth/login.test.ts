@@ -221,7 +221,7 @@ describe('signing in', () => {
     })
 
     it.each([301, 302, 303, 307, 308])(
-      'a login ends with exit 7 before the browser opens if metadata and token endpoint redirect with status %i',
+      'a login ends with exit 7 before the browser opens if the metadata URL and the token endpoint redirect with status %i',
       async (status) => {
         const respond = ({ url }: HttpRequest) =>
           textResponse(status, '', { location: `https://api.example.com${url.pathname}` })

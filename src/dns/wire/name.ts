@@ -99,7 +99,7 @@ function describeCharacter([character = '']: string): string {
   return /[\n\r]/.test(character) ? 'a line break' : `"${character}" (U+${codePoint})`
 }
 
-/** Returns the host of a web address, without scheme, user, port and path. */
+/** Returns the host of a web address, without scheme, user info, port, path, query and fragment. */
 function hostOf(text: string): string {
   const rest = text.replace(/^[a-z][a-z0-9+.-]*:\/\//i, '').split(/[/?#]/)[0] ?? ''
   return rest.slice(rest.lastIndexOf('@') + 1).replace(/:\d+$/, '')

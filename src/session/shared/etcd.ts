@@ -14,7 +14,7 @@ export interface EtcdAccess {
   readonly user: { readonly name: string; readonly password: string } | undefined
 }
 
-/** Text of an etcd key, with the revision that a compare-and-swap expects. */
+/** Value of an etcd key as text, with the revision that a compare-and-swap expects. */
 export interface EtcdValue {
   readonly text: string
   /** The key's `mod_revision`, which changes with every write. */

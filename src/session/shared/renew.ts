@@ -48,7 +48,7 @@ const ANSWER_LIMIT_MS = 30_000
 const DELIVERY_LIMIT_MS = 50_000
 /** Size in bytes of an outcome file (`pending.…`), whose text is an encrypted session and so longer than `session.json`. */
 const OUTCOME_FILE_BYTES = 2 * NOTE_BYTES
-/** Milliseconds, before jitter, between two reads of etcd while another process's renewal marker is in the value. */
+/** Milliseconds, before jitter, between two reads of the value in etcd while it has another process's renewal marker. */
 const POLL_MS = 1000
 
 /** State that this process keeps from pass to pass while it renews a session in etcd. */

@@ -111,7 +111,7 @@ test.each(['Example.COM.', 'example.com', null])(
   },
 )
 
-test('claim and claims create fail if the record is at another name or its value is an SPF policy, and claims create does not show the record', async () => {
+test('`claim` and `claims create` fail if the service asks for a record at a reserved or unrelated name or with an SPF policy, and `claims create` does not show the record', async () => {
   for (const [name, value] of [
     ['_dmarc.example.com', VALUE],
     ['example.org', VALUE],
