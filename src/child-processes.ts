@@ -12,7 +12,7 @@ export interface ShellOptions {
   readonly platform: NodeJS.Platform
 }
 
-/** Milliseconds that a command's process group has to end after SIGTERM, before SIGKILL. */
+/** Milliseconds that a shell command's process group has to end after SIGTERM, before SIGKILL. */
 const SIGTERM_GRACE_MS = 5000
 /** Milliseconds to wait for the end of output after the command has exited: a background process may keep the pipe open forever. */
 const OUTPUT_GRACE_MS = 500

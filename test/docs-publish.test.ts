@@ -110,7 +110,7 @@ describe.runIf(needs('posix', 'bash', 'jq'))('the publishing recipes in the docu
       ['compute', 'domain', 'records', 'create', 'example.com', '--record-type', 'TXT', ...doctl],
     ],
     ['doctl', 'present', [{ type: 'TXT', name: '_mc', data: VALUE }], undefined],
-  ])('the publish recipe for %s adds the record if missing (%s in %j)', async (tool, _at, found, call) => {
+  ])('the publish recipe for %s adds a record (%s) if missing from %j', async (tool, _at, found, call) => {
     const { calls, code, stderr } = await run(tool, found)
     expect(code, stderr).toBe(0)
     expect(calls.slice(1)).toEqual(call === undefined ? [] : [call])

@@ -57,7 +57,7 @@ export async function runCommandLine(argv: readonly string[], context: Context):
  * --help`.
  */
 function commanderArguments(line: SplitArgv): string[] {
-  // Pass on only the unknown word: commander then fails with an error that suggests similar commands.
+  // Leave out all arguments after the unknown word: commander then fails with an error that suggests similar commands.
   if (line.unknownWord !== undefined) return [...line.path, line.unknownWord]
   if (line.isHelp) return [...line.path, '--help']
   return [...line.path, ...line.rest]

@@ -105,7 +105,7 @@ export function convertCommanderError(
 
 const KEY_HINT = 'put it into MAILCLAIM_API_KEY, or store it: mailclaim login --with-api-key < key.txt'
 const PORT_HINT = 'give the registered address: mailclaim login --redirect-uri http://127.0.0.1:8765/callback'
-/** Hints by flag: for options that users know from other tools, after a command that has no such option. */
+/** Hints for unknown options that users know from other tools, by flag. */
 const OTHER_OPTIONS: Readonly<Record<string, string>> = {
   ...{ '--port': PORT_HINT, '--callback-port': PORT_HINT },
   ...{ '--token': KEY_HINT, '--api-key': KEY_HINT },

@@ -42,7 +42,7 @@ export interface DnsCheckRequest extends ExpectedTxt {
   readonly cache?: CheckCache | undefined
 }
 
-/** Maximum milliseconds of one check, together with the program's start and end. */
+/** Maximum milliseconds of one check, including the program's start and end. */
 const DEADLINE_MS = 10_000
 /** Milliseconds of `DEADLINE_MS` that are kept for the program's start and end on a busy machine. */
 const MARGIN_MS = 600

@@ -95,7 +95,7 @@ export interface ListPage<T> {
   readonly items: readonly T[]
   /** The service's response that contained the items. */
   readonly envelope: ListEnvelope<T>
-  /** Whether the list has more items after these (with `before`: in front of them), inside or outside of the range. */
+  /** Whether the list has more items after this page (with `before`: in front of it), even if the range's `limit` excludes them. */
   readonly hasMore: boolean
 }
 

@@ -68,7 +68,7 @@ export interface Settings {
   readonly fields: readonly string[] | undefined
   /** Whether to suppress notices and progress, as `--quiet` and the formats `json` and `jsonl` do. */
   readonly quiet: boolean
-  /** Whether to suppress warnings and hints, too, as `--quiet` does; the hint of an error is still printed. */
+  /** Whether `--quiet` suppresses warnings and hints besides notices and progress; the hint of an error is still printed. */
   readonly silent: boolean
   readonly verbose: boolean
   /** Whether `--no-input` or `MAILCLAIM_NO_INPUT` forbids prompts. */

@@ -17,7 +17,7 @@ export interface RenderContext {
 export interface Column {
   /** Dotted path of the value in the item, unless `value` computes it; also the heading in TSV and the name for `--fields`. */
   readonly field: string
-  /** Heading for people. Default: derived from `field`. */
+  /** Heading in tables and detail views. Default: derived from `field`. */
   readonly title?: string
   /** Kind of the values; default: `text`. Tables wrap values of the kind `text` only; detail views don't wrap an `id`. */
   readonly kind?: 'id' | 'number' | 'time' | 'text'

@@ -204,7 +204,7 @@ test.each([
 test.each([
   ['unclaimable.example.com', 403, 'claim_not_allowed'],
   ['own.example.com', 409, 'domain_already_owned'],
-])('a request to create a claim for %s gets status %i and the error %s', async (name, status, problem) => {
+])('the sandbox refuses to claim %s with status %i and the error %s', async (name, status, problem) => {
   const sandbox = await sandboxForTest()
   expect(await create(sandbox, { name })).toMatchObject({ status, body: { name: problem } })
 })

@@ -119,7 +119,7 @@ it.each([
   { timeoutMs: 10_000, passed: 9500, left: 2000 },
   { timeoutMs: 1000, passed: 0, left: 2000 },
   { timeoutMs: Number.POSITIVE_INFINITY, passed: 0, left: Number.POSITIVE_INFINITY },
-])('stepTimeoutMs is $left ms when $passed of $timeoutMs ms have passed', ({ timeoutMs, passed, left }) => {
+])('stepTimeoutMs is $left ms after $passed ms of a $timeoutMs ms timeout', ({ timeoutMs, passed, left }) => {
   let now = 70_000
   const deadline = createDeadline(timeoutMs, { monotonic: () => now })
   now += passed

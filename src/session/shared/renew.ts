@@ -113,7 +113,7 @@ async function runEtcdPass(pass: RenewalInput, renewal: EtcdRenewal): Promise<Re
   // Steps 4 and 5: connect, create the outcome file (`pending.…`), and send the refresh token.
   const sent = await preallocateFileAndSendRefreshToken(limited, session, session.refreshToken ?? '', () => {
     // Send nothing if this attempt began writing its marker too long ago: by the time of the response, other machines
-    // could have declared the outcome unknown, and a user could be sending the token again.
+    // could have declared the outcome unknown, and a user could be sending the token again with `--retry-interrupted`.
     if (own.elapsed() > MARKER_LIMIT_MS)
       throw new CliError('unreachable', 'it took too long to reach the service; nothing was sent', {
         hint: 'run the command again',

@@ -62,7 +62,7 @@ export type EtcdSetup = ReturnType<typeof readEtcdSetup>
 /**
  * Reads the encryption key, which is configured in base64.
  *
- * @throws CliError `store_not_configured`, exit 3, if the key is missing or isn't 32 bytes; as `readFile`
+ * @throws CliError `store_not_configured`, exit 3, if the key is missing or isn't 32 bytes, or if its file can't be read or used
  */
 function readEncryptionKey(io: Io): Uint8Array {
   const make = 'make a key with: openssl rand -base64 32'
