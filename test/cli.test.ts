@@ -176,7 +176,7 @@ test.each([
   ],
   ['sandbox --port 65536', '--port: "65536" is not a whole number between 0 and 65535', undefined],
   ['grants list --after a --before b', "--after and --before can't be used together", undefined],
-])('mailclaim %s exits 2 with one message and at most one hint', async (line, message, hint) => {
+])('the invalid `mailclaim %s` exits 2 with one error and at most one hint', async (line, message, hint) => {
   const { code, stdout, stderr } = await type(line)
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
   if (line.includes('--json')) expect(JSON.parse(stderr).error.message).toBe(message)

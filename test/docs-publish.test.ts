@@ -82,9 +82,9 @@ describe.runIf(needs('posix', 'bash', 'jq'))('the publishing recipes in the docu
   })
 
   test.each([
-    ['updating an RRset', {}, 'update', SET],
-    ['creating an RRset', { MAILCLAIM_RECORD_OLD_VALUES: '', MAILCLAIM_RECORD_SET: RDATA }, 'create', RDATA],
-  ] as const)('the publish recipe for gcloud writes the RRset (%s)', async (_what, variables, verb, set) => {
+    ['update', {}, SET],
+    ['create', { MAILCLAIM_RECORD_OLD_VALUES: '', MAILCLAIM_RECORD_SET: RDATA }, RDATA],
+  ] as const)('the publish recipe for gcloud runs `dns record-sets %s`', async (verb, variables, set) => {
     const { calls } = await run('gcloud', null, variables)
     const options = ['--zone=zone-1', '--type=TXT', '--ttl=300', `--rrdatas=^\n^${set}`]
     expect(calls).toEqual([['dns', 'record-sets', verb, '_mc.example.com.', ...options]])

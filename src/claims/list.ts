@@ -19,8 +19,8 @@ export interface DomainInput {
 }
 
 /**
- * Headings of the column with the domains, in lower case without blanks. Of several such columns, the one whose heading comes
- * first here is used.
+ * Headings of the column with the domains in a `--from` list, in lower case without blanks. Of several such columns, the one whose
+ * heading comes first here is used.
  */
 const DOMAIN_HEADINGS: readonly string[] = ['domain', 'domainname', 'name']
 const VALUE_HEADINGS: readonly string[] = ['value', 'txtvalue', 'record.value']

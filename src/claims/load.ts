@@ -171,7 +171,7 @@ export async function refreshClaim(
  * Creates a claim at the service, and saves the claim in the ledger. The hint of a conflict (409) tells how to continue a claim
  * that another machine has created.
  *
- * @returns the claim, and whether it is new; false if the service responded with an existing claim (200)
+ * @returns `claim`: the claim; `created`: whether it is new, false if the service responded with an existing claim (200)
  * @throws CliError as `createClaim`, `acceptResponse` and `extractRecord`
  */
 export async function claimDomain(request: CreateClaimRequest, { client, io }: ClientWithIo) {

@@ -23,12 +23,13 @@ const TIMEOUT_MS = 120_000
 export type PublishFunction = (record: TxtRecord) => Promise<string>
 
 /**
- * Creates the function that runs the `--publish` command, with the record in its environment (docs/publish.md). The command
- * doesn't run if the other TXT values at the name can't be seen: a tool that replaces the complete set would delete them. An
- * interrupt stops the running command, and no further one starts.
+ * Creates the function that runs the `--publish` command, with the record in its environment (docs/publish.md). The function
+ * doesn't run the `--publish` command if the other TXT values at the name can't be seen: a tool that replaces the complete set
+ * would delete them. An interrupt stops the running `--publish` command, and no later call of the function starts another.
  *
- * @throws CliError exit 2 if the shell doesn't find the command; not checked on Windows, nor if its first word has special
- *   characters
+ * @param command the value of `--publish`
+ * @throws CliError exit 2 if the shell doesn't find the `--publish` command; not checked on Windows, nor if its first word has
+ *   special characters
  */
 export async function createPublishFunction(command: string, io: Io) {
   const [, word] = /^\s*(?:\w+=[\w./:-]*\s+)*([\w.~/+-]+)(?=\s|$)/.exec(command) ?? []

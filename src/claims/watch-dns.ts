@@ -87,8 +87,8 @@ export async function* watchDns(
         return yield* watchDns(next, { ...watched, claim }, options, io)
     }
   } catch (error) {
-    // The deadline can pass while the next check waits in `options.inTurn` for those of other domains. If a check has been made,
-    // ignore the limiter's error: the result of that check has been yielded already.
+    // The deadline can pass while the next check waits in `options.inTurn` for checks of other domains. If this domain has been
+    // checked before, ignore the error `timed_out`: the caller has got the result of the last check.
     if (!hasResult || !(error instanceof CliError) || error.code !== 'timed_out') throw error
   }
 }

@@ -152,7 +152,7 @@ function buildRootCommand(
 }
 
 /**
- * Resolves the settings, checks `--fields` and, for a command that requires a sign-in, the profile; then runs the command.
+ * Resolves the settings, checks `--fields` and, for a command that requires a credential, the profile; then runs the command.
  */
 async function runCommand(
   definition: CommandDefinition,

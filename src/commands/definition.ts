@@ -127,7 +127,7 @@ export const CLAIM_ARGUMENT: ArgumentDefinition = {
   completion: 'domains',
 }
 
-/** The argument `[claim...]` of commands that also take several claims. */
+/** The argument `[claim...]` of commands that take one claim or several. */
 export const CLAIMS_ARGUMENT: ArgumentDefinition = {
   ...CLAIM_ARGUMENT,
   syntax: '[claim...]',

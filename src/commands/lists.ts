@@ -53,8 +53,8 @@ export async function printLocalList(
 }
 
 /**
- * Prints a list of the service, each page as it arrives. If the service has more items, prints a hint with the command that
- * continues.
+ * Prints a list that the service returns, each page as it arrives. If the service has more items, prints a hint with the command
+ * that prints the next ones.
  *
  * @throws CliError as `readListPages`; the message tells the number of printed items, if any, except for an interrupt
  */

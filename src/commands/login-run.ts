@@ -317,7 +317,8 @@ async function reportResult(session: Session, io: Io, columns: readonly Column[]
     const missing = requested.filter((asked) => !granted.includes(asked) && !OIDC_SCOPES.includes(asked))
     if (missing.length > 0) await io.warn(`requested but not granted: ${missing.join(' ')}`)
   }
-  // With `--json`, print the result of a browser sign-in on one line, like the event before it, so that a script can read lines.
+  // With `--json`, print the result of a browser sign-in on one line, like the event before it with the URL to open, so that a
+  // script can read lines.
   const format = kind === 'session' && settings.format === 'json' ? 'jsonl' : settings.format
   const shownKind = kind === 'session' ? 'oauth' : 'api_key'
   const outcome = { profile, kind: shownKind, base_url: service, scope, store }

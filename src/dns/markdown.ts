@@ -67,8 +67,8 @@ function table(rows: readonly AnswerView[]): string[] {
 const values = (list: readonly string[]): string => list.map(code).join('<br>') || '–'
 
 /**
- * Renders a row of a table. A pipe ends a cell, even in a code span, unless it follows a backslash. If a backslash is already
- * there, renderers disagree, so both are written as `\u{7c}`, the notation for invisible characters.
+ * Renders a row of a table, with each pipe in a cell as `\|`: a bare pipe would end the cell, even in a code span. Renderers
+ * disagree about a pipe after a backslash of the text, so this pair becomes `\u{7c}`, the notation for invisible characters.
  */
 const cells = (...row: readonly string[]) =>
   `| ${row.map((cell) => cell.replaceAll('\\|', '\\u{7c}').replaceAll('|', '\\|')).join(' | ')} |`

@@ -72,8 +72,8 @@ export async function findTxtAtOtherNames(server: DnsServerAddress, zone: string
     below !== undefined &&
     below.aliases[0] === beside?.aliases[0] &&
     haveSameValues(below.values, values)
-  // A wildcard gives its values at nonexistent names, so a `doubled` or `wrong` name with exactly these values counts as
-  // nonexistent.
+  // A wildcard gives its values at nonexistent names, so a name of the kind `doubled` or `wrong` with exactly these values counts
+  // as nonexistent.
   const isFromWildcard = (one: (typeof found)[number]) =>
     one.kind !== 'used' &&
     [beside, below, above].some((wild) => wild !== undefined && haveSameValues(one.values, wild.values))

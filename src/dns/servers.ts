@@ -185,7 +185,7 @@ async function findCnameEnd(zone: string, txt: TxtAnswer, answer: TxtObservation
   const { aliases, values, ttl } = txt
   const { outcome, negativeTtl } = answer
   const isInZone = aliases.every((target) => isWithin(target, zone))
-  // The rcode belongs to the last name of the chain (RFC 6604 section 3), so after NXDOMAIN that name is the end.
+  // The rcode belongs to the last name of the CNAME chain (RFC 6604 section 3), so after NXDOMAIN that name is the end.
   if (isInZone && (values.length > 0 || outcome === 'nxdomain' || negativeTtl !== null))
     return { targets: aliases, isKnown: true, values, ttl }
   return await followCnames([check.name, ...aliases], check)

@@ -55,7 +55,8 @@ const stripInvisible = (text: string): string => text.replace(INVISIBLE, '')
 const stripQuotes = (text: string): string => stripInvisible(text).replace(QUOTES, '')
 
 /**
- * Returns the most specific fault of the values at a name, with the first value that has it; undefined if no value has a fault.
+ * Returns the most specific fault of the values at a name, with the first value that has it (all parts for `split_records`);
+ * undefined if no value has a fault.
  *
  * @param mayBeCut whether a user typed the expected value, which might have been truncated when copied
  */

@@ -25,8 +25,8 @@ const CORRECT = `correct the value of that record[ on {copies}], at the host {ho
 /** Part of the fix for a record at a wrong name: the expected value, if the record has a faulty copy of it. */
 const VALUE = '[, and as its value {value}]'
 /**
- * Part of messages that no name server gave a usable answer: the TXT values at resolvers that answered, and how long caches keep
- * them.
+ * Part of the messages which say that no name server gave a usable answer: the TXT values at resolvers that answered, and how long
+ * caches keep them.
  */
 const AT_RESOLVERS = '[; TXT values at {resolvers}: {values:quoted}][, kept for {seconds:duration}]'
 

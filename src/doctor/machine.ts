@@ -41,7 +41,7 @@ export async function examineDirectories(io: Io): Promise<CheckResult> {
     removeFileDurably(path)
   }
   const isExposed = (path: string) => io.platform !== 'win32' && (lstatSync(path).mode & 0o077) !== 0
-  // Check the permissions of the two directories only: whoever can't enter a directory can't reach the files in it.
+  // Check the permissions of the config and state directories only: whoever can't enter a directory can't reach the files in it.
   const exposed = tops.filter(isExposed)
   if (exposed.length > 0)
     return warningResult(

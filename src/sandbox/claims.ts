@@ -11,7 +11,7 @@ const DEFAULT_REASONS: ReadonlyMap<string, string> = new Map([
   ['blocked', 'recent_owner_activity'],
   ['failed', 'ownership_check_failed'],
 ])
-/** First labels of domains that a claim gets as status once its record is found: `blocked.example.com` becomes blocked. */
+/** Statuses that a claim gets once its record is found, if its domain's first label is the status: `blocked.example.com`. */
 const OUTCOME_LABELS = ['blocked', 'failed', 'expired', 'superseded', 'canceled']
 
 function firstLabel(domain: string): string {

@@ -44,7 +44,7 @@ export const CONTROL_PREFIX = '/_sandbox/'
  */
 export function createHttpApp(port: number, report: (error: unknown) => void): HttpApp {
   const app = new Hono<HonoEnv>()
-  // Compare with `URL.host`, which omits the default port 80, as clients do in the Host header.
+  // Compare the Host header with `URL.host`, which omits the default port 80, as clients do in that header.
   const hosts = ['127.0.0.1', 'localhost'].map((name) => new URL(`http://${name}:${port}`).host)
 
   app.onError((error, c) => {

@@ -43,7 +43,7 @@ export interface FollowOptions<T> {
  * Maximum milliseconds since the last successful response (or the start of the watch); after that, a failed request ends the watch.
  */
 const MAX_SILENCE_MS = 15 * 60_000
-/** Maximum milliseconds for which `Retry-After` is honored: a user may be watching and expects news. */
+/** Maximum milliseconds to wait for `Retry-After`, even if it asks for more: a user may be watching and expects news. */
 const MAX_PAUSE_MS = 5 * 60_000
 /**
  * Milliseconds by which a timer may fire early. A deadline this close counts as passed; otherwise one more request would follow.

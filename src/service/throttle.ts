@@ -47,8 +47,8 @@ export function createThrottlingTransport(
     }
     const { since, until, pauses } = streak ?? { since: sentAt, until: 0, pauses: 0 }
     if (clock.monotonic() - since > MAX_REFUSAL_MS || (asked ?? 0) > MAX_RETRY_AFTER_MS) return false
-    // Requests that were sent before the pause ended may be refused too. Without `Retry-After`, only the refusal of a later request
-    // begins a new pause, twice as long.
+    // Without `Retry-After`, the refusal of a request that was sent before the pause ended doesn't extend the pause. The refusal of
+    // a request sent afterward begins a new pause, twice as long.
     const isNew = sentAt >= until
     const pauseMs = asked || (isNew ? backoffMs(pauses + 1, PAUSES) : 0)
     const end = Math.max(until, clock.monotonic() + pauseMs)

@@ -285,8 +285,8 @@ function rereadSession(files: ProfileFiles, was: Session): Session | 'directory_
 }
 
 /**
- * Repeats passes of a renewal until one returns an access token or no further pass can help. Once a pass
- * has called `commit`, Ctrl-C is deferred until that pass ends.
+ * Repeats passes of a renewal until one returns an access token or no further pass can help. Once a pass has called
+ * `RenewalInput.commit`, Ctrl-C is deferred until that pass ends.
  *
  * @throws CliError the error of the last pass; `session_busy`, exit 7, if the session keeps changing; the abort reason after
  *   Ctrl-C

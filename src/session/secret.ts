@@ -61,7 +61,8 @@ export async function readKeychainItem(io: Io, files: ProfileFiles, { store }: S
 /**
  * Chooses the newest refresh token of a session, or its API key.
  *
- * @returns the secret; `interruption` is the reason if only `--retry-interrupted` may send it
+ * @returns `id`, `generation`, `value`: the secret as a keychain item; `interruption`: why only `--retry-interrupted` may send it,
+ *   undefined if any renewal may
  * @throws CliError `store_unavailable`, exit 4, if the keychain returned no item, but may hold the newest token;
  *   `refresh_token_lost`, exit 4, if no stored token is current
  */
@@ -75,8 +76,8 @@ export function findNewestSecret(files: ProfileFiles, session: Session, { item, 
   if (hasNote)
     interruption = next === 'unsent' ? unsentRefreshTokenError(profile) : refreshInterruptedError(profile)
   if (token !== undefined) return { ...token, interruption }
-  // Don't send an older token: the service would treat the reuse as theft and revoke the grant. A login that is about to
-  // write `session.json` after the keychain looks the same, so the hint mentions it.
+  // Don't send an older token: the service would treat the reuse as theft and revoke the grant. A login that has written the
+  // keychain, but not yet `session.json`, looks the same, so the hint mentions a login.
   const message = `the secret that is stored for profile ${profile} is older than the session, or of another sign-in`
   const hint = `if no login is under way, ${signInHint(profile)}`
   throw new CliError('refresh_token_lost', message, { hint })

@@ -26,9 +26,9 @@ const NO_DIRECTORY_SYNC: readonly (string | undefined)[] = ['EINVAL', 'ENOTSUP',
 const MAX_RENAME_RETRIES = 20
 
 /**
- * File operations, which tests replace to fail or to cut the power at any of them. Synchronous except `lock`, because the note
- * file (`next.…`) is created between connection and first byte, where nothing can be awaited. An operation throws the system's
- * error unless its comment says otherwise.
+ * File operations; tests replace them to simulate a failure or a power loss at each operation. Synchronous except `lock`, because
+ * the note file (`next.…`) is created between connection and first byte, where nothing can be awaited. An operation throws the
+ * system's error unless its comment says otherwise.
  */
 export const realDisk = {
   /** Reads a file; undefined if there is none. @throws CliError `file_unusable`, exit 4, as `readMailclaimFile` */

@@ -42,7 +42,7 @@ export function createPrompts({
       input.off('pause', onPause)
       // Pause stdin, because a flowing stdin keeps the process alive.
       input.pause()
-      // Wait for Inquirer's last drawing, so that the caller's next text follows it.
+      // Wait until Inquirer's last output is written, so that the caller's next text follows it.
       if (output.writableEnded) await finished(output)
     }
   }

@@ -52,7 +52,7 @@ function replaceDecoded(text: string, placeholder: string, find: (plain: string)
   return left + text.slice(end)
 }
 
-/** Converts ASCII letters only: `toLowerCase` may change the length of other text, so that spans would no longer fit. */
+/** Converts only ASCII letters to lowercase: `toLowerCase` may change the length of other text, so spans would no longer fit. */
 function lowerCaseAscii(text: string): string {
   return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
 }

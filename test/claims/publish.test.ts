@@ -122,7 +122,7 @@ describe('the command of --publish', () => {
     await expect.poll(() => (existsSync(`/proc/${pid}`) ? states() : 'Z')).toBe('Z')
   }, 20_000)
 
-  test('Ctrl-C ends the running --publish command with the error `interrupted`, and a later run fails with the same error', async () => {
+  test('after Ctrl-C, the running --publish command and the next `publish` call fail with the error `interrupted`', async () => {
     const { publish, context } = await publishing('echo begun; sleep 60', { txt: () => [] })
     let interrupt = () => {}
     context.interrupts.shield = async (work, onSignal) => {

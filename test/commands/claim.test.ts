@@ -88,7 +88,7 @@ test.each([
   ['that of the open claim', 'pending', [], 'eu-west-1'],
   ['that of --region', 'pending', ['--region', 'sa-east-1'], 'sa-east-1'],
   ['absent after an expired claim', 'expired', [], undefined],
-])('the region in the request of claims create is %s', async (_what, status, words, region) => {
+])('the field `region` in the request of claims create is %s', async (_what, status, words, region) => {
   const bodies: { region?: string }[] = []
   const world = createWorld({
     respond(_request, body) {

@@ -393,7 +393,7 @@ describe('records at other names', () => {
 test.each([
   ['visible', RECORD, 12],
   ['missing', [], 26],
-])('a check of a %s record takes at most six round trips', async (_title, records, questions) => {
+])('a check takes at most six round trips if the record is %s', async (_title, records, questions) => {
   const { ms, asked } = await timedObserve(fakeInternet([COM, zone(records)]))
   expect(ms).toBeLessThanOrEqual(6 * ROUND_MS * 1.1)
   expect(asked).toHaveLength(questions)

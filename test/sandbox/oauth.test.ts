@@ -37,7 +37,7 @@ const state = async (sandbox: Sandbox) => (await control(sandbox, 'GET', '/state
 const INVALID_GRANT = { status: 400, body: { error: 'invalid_grant' } }
 
 describe('codes and tokens', () => {
-  test.each(ENCODINGS)('a token request (%s) gets tokens for an authorization code', async (encoding) => {
+  test.each(ENCODINGS)('a %s-encoded token request with an authorization code succeeds', async (encoding) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const answer = await token(sandbox, encoding, await code(sandbox, 'emails:send'))
     expect(answer.headers.get('cache-control')).toBe('no-store')

@@ -473,7 +473,7 @@ describe('a response', () => {
     },
   )
 
-  it('a response with null, missing or unknown fields, or with a number as TTL, is accepted', async () => {
+  it('a response with null, missing or unknown fields, or with a number as `record.ttl`, is accepted', async () => {
     const bodies = [
       { id: 'i-1', counts: { total: null, added: '5' } },
       { id: 'c-1', record: { ttl: 300 } },

@@ -31,7 +31,7 @@ describe('a timestamp', () => {
     null,
     undefined,
     {},
-  ])('parseTimestamp returns undefined for %j', (value) => {
+  ])('parseTimestamp returns undefined for the invalid value %j', (value) => {
     expect(parseTimestamp(value)).toBeUndefined()
   })
 

@@ -261,7 +261,7 @@ describe('the access token', () => {
     expect(await findCredentialWithoutRenewal(world.io)).toEqual({ kind: 'outdated', value: 'access-2' })
   })
 
-  it('a client that does not renew tokens fails with a message that the access token has expired', async () => {
+  it('a request of a client with `renews: false` fails if the access token has expired', async () => {
     const world = await signedIn([])
     expireAccessToken(world.files)
     await expect(openClient(world.io, { renews: false }).get('/grants')).rejects.toMatchObject({

@@ -1,7 +1,7 @@
 import packet from 'dns-packet'
 import { canonicalizeAddress } from './address.ts'
 
-/** Record types that are queried. */
+/** Record types that this program queries. */
 type QuestionType = 'TXT' | 'CNAME' | 'SOA' | 'NS' | 'A' | 'AAAA' | 'DS' | 'DNSKEY'
 
 /** A DNS query: its question (RFC 1035 section 4.1.2) and its flags, which are false by default. */

@@ -57,7 +57,7 @@ export function createEtcdClient(
 
   /**
    * Sends a request to one member after another until one succeeds or refuses for good. Allows at least `FIRST_TRY_MS`, even if
-   * `limitMs` was used up while the process was suspended, but never more than the client's limit.
+   * `limitMs` was used up while the process was suspended, but never more than what is left of the client's own `limitMs`.
    *
    * @throws CliError as `read`
    */

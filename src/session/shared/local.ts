@@ -72,7 +72,7 @@ export function listOutcomeFiles({ disk, directory }: ProfileFiles): (RenewalAtt
 /** Removes the cached session and the outcome files (`pending.…`) of a profile. Never throws. */
 export function removeLocalEtcdFiles(files: ProfileFiles): void {
   removeCachedSession(files)
-  // Ignore a directory that can't be listed: the next command that lists it reports the error.
+  // Ignore a failure to list the profile's directory: the next command that lists its outcome files reports the error.
   catchError(() => {
     for (const { path } of listOutcomeFiles(files)) catchError(() => files.disk.remove(path))
   })

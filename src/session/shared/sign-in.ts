@@ -20,9 +20,9 @@ import { sealSession } from './value.ts'
 const WRITE_LIMIT_MS = 30_000
 
 /**
- * Tests before a login that etcd answers, its user may read the key, and an encryption key is set.
+ * Tests before a login that etcd answers, its user may read the profile's etcd key, and an encryption key is set.
  *
- * @returns the functions that finish the login; `complete` stores the session in etcd
+ * @returns `complete`: stores the session of the login in etcd; `reserve`, `discard`: do nothing
  * @throws CliError as `openEtcdStore`, and as `read` of the etcd client
  */
 export async function prepareEtcdSignIn(io: Io): Promise<SignInSteps> {

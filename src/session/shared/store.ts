@@ -8,7 +8,7 @@ import { createEtcdClient, type EtcdValue } from './etcd.ts'
 import { listOutcomeFiles, type RenewalAttemptId, readCachedSession } from './local.ts'
 import { type EtcdSession, type RenewalMarker, readEtcdSetup, sealSession, unsealSession } from './value.ts'
 
-/** The session and its renewal marker in etcd, with the revision of the key. */
+/** The session and its renewal marker in etcd, with the `mod_revision` of the etcd key that holds them. */
 export interface EtcdSessionAtRevision extends EtcdSession {
   readonly revision: string
 }
