@@ -11,7 +11,7 @@ import type { Io } from '../terminal/io.ts'
 import { createRenderContext, hasOwnLayout } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { describeLedger } from './ledger.ts'
-import { domainArg, formatDomain, getClaimState } from './lifecycle.ts'
+import { describeDomain, domainArg, getClaimState } from './lifecycle.ts'
 import { type ClaimReader, parseDomain, resolveClaimArgument } from './load.ts'
 import { parseTxtValue, toExpectedRecord } from './record.ts'
 import {
@@ -98,7 +98,7 @@ function applyClaim(checked: DomainCheckResult, claim: DomainClaim, now: number)
   }
   const hint = judged.needsRecord ? `to verify it: mailclaim claim${domainArg(claim)}` : undefined
   if (judged.needsRecord || judged.phase === 'blocked') return { report: own, error, hint }
-  const remark = `${formatDomain(claim)} no longer needs its record: ${judged.text}`
+  const remark = `${describeDomain(claim)} no longer needs its record: ${judged.text}`
   return { report: { ...own, ...over, verdict: 'ready', ready: true, remark } }
 }
 

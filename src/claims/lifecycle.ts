@@ -62,7 +62,7 @@ const MAX_WORD_LENGTH = 120
 const MAX_SKEW_MS = 30_000
 
 /** Returns the claim's domain for a message: quoted if malformed, or "the domain" if the service sent no name. */
-export function formatDomain({ name }: DomainClaim): string {
+export function describeDomain({ name }: DomainClaim): string {
   if (!name) return 'the domain'
   const text = clip(name, MAX_NAME_LENGTH)
   return /^[\p{L}\p{N}_][^\s:"]*\.[^\s:"]*$/u.test(text) ? text : `"${text}"`
@@ -116,13 +116,13 @@ function ended(claim: DomainClaim, phase: ClaimPhase, code: ErrorCode, text: str
     phase === 'superseded'
       ? `the newer claim may be your own, made elsewhere; only if nobody needs it: ${again}`
       : `to start a new claim: ${again}`
-  return judged(phase, text, new CliError(code, `${formatDomain(claim)}: ${text}`, { hint }))
+  return judged(phase, text, new CliError(code, `${describeDomain(claim)}: ${text}`, { hint }))
 }
 
 function blocked(claim: DomainClaim): ClaimState {
   const { blocked_reason: reason } = claim
   const text = `${BLOCKED_REASONS.get(reason ?? '') ?? 'a safety check stopped the claim'} (${reason ? clip(reason, MAX_WORD_LENGTH) : 'no reason given'})`
   const hint = `a block can lift by itself; to wait for that: mailclaim claims watch${domainArg(claim)} --through-blocked`
-  const message = `${formatDomain(claim)} is blocked: ${text}`
+  const message = `${describeDomain(claim)} is blocked: ${text}`
   return judged('blocked', text, new CliError('claim_blocked', message, { hint }))
 }

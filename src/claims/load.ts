@@ -20,11 +20,11 @@ import {
   readAllClaims,
   saveClaim,
 } from './ledger.ts'
-import { domainArg, formatDomain, getClaimState } from './lifecycle.ts'
+import { describeDomain, domainArg, getClaimState } from './lifecycle.ts'
 import { extractRecord } from './record.ts'
 
 /** A claim to work on, by its `domain_id`; with its domain and its ledger entry if they are known. */
-export interface ClaimTarget {
+export interface TargetClaim {
   /**
    * The claim's `domain_id`: the id of the domain that the service created with the claim. Paths of claim operations contain it,
    * not the claim's `id`.
@@ -45,7 +45,7 @@ export interface ClaimTarget {
  *
  * @throws CliError `claim_unknown`, exit 5, for a domain without a claim in the ledger; exit 2 as `resolveClaimArgument`
  */
-export async function findClaim(argument: string | undefined, io: Io): Promise<ClaimTarget> {
+export async function findClaim(argument: string | undefined, io: Io): Promise<TargetClaim> {
   const found = await resolveClaimArgument(argument, io)
   if ('domainId' in found) return found
   const hint =
@@ -76,7 +76,7 @@ export async function unknownClaimError(domain: string, hint: string, io: Io): P
 export async function resolveClaimArgument(
   argument: string | undefined,
   io: Io,
-): Promise<ClaimTarget | { readonly domain: string }> {
+): Promise<TargetClaim | { readonly domain: string }> {
   const onDamaged = (error: CliError) => io.warn(`${error.message}; skipping it`)
   if (argument === undefined) return pick(await readAllClaims(io, onDamaged), io)
   const name = parseDomainName(argument)
@@ -100,14 +100,14 @@ export function parseDomain(text: string): string {
   throw usageError(name.problem, hint)
 }
 
-export function toTarget(entry: LedgerEntry): ClaimTarget {
+export function toTarget(entry: LedgerEntry): TargetClaim {
   const { name, domain_id } = entry.claim
   // The ledger saves only claims with a `domain_id`, so the empty string is never used; the type allows claims without one.
   return { domainId: domain_id ?? '', name: name ? normalizeDomainName(name) : undefined, entry }
 }
 
 /** Lets the user pick a claim. @throws CliError exit 2 if the command isn't interactive or the ledger is empty */
-async function pick(entries: readonly LedgerEntry[], io: Io): Promise<ClaimTarget> {
+async function pick(entries: readonly LedgerEntry[], io: Io): Promise<TargetClaim> {
   if (!io.settings.interactive || entries.length === 0)
     throw usageError(
       'which claim? give its domain name or its domain_id',
@@ -117,7 +117,7 @@ async function pick(entries: readonly LedgerEntry[], io: Io): Promise<ClaimTarge
     )
   const now = io.clock.now()
   const choices = entries.map((entry) => ({
-    name: sanitizeLine(`${formatDomain(entry.claim)}  ${entry.claim.status ?? ''}`),
+    name: sanitizeLine(`${describeDomain(entry.claim)}  ${entry.claim.status ?? ''}`),
     value: toTarget(entry),
     description: sanitizeLine(getClaimState(entry.claim, now).text),
   }))
@@ -131,7 +131,7 @@ async function pick(entries: readonly LedgerEntry[], io: Io): Promise<ClaimTarge
  * @returns the claim, with the name of `target` if the response has none
  * @throws CliError `unexpected_answer`, exit 7, for another claim
  */
-async function acceptResponse(answer: DomainClaim, target: Partial<ClaimTarget>, io: Io) {
+async function acceptResponse(answer: DomainClaim, target: Partial<TargetClaim>, io: Io) {
   const { name, domainId } = target
   if (name !== undefined && answer.name && normalizeDomainName(answer.name) !== name)
     throw new WrongResourceError(`asked for the claim of ${name}, got that of ${clip(answer.name, 255)}`)
@@ -153,7 +153,7 @@ export interface ClientWithIo {
 
 /** A claim with the client for requests about it. */
 export interface TargetWithClient extends ClientWithIo {
-  readonly target: ClaimTarget
+  readonly target: TargetClaim
 }
 
 /** Gets the claim from the service, and saves it in the ledger. @throws CliError as `getClaim` and `acceptResponse` */
@@ -224,7 +224,7 @@ export const isNotFoundError = (error: unknown): error is CliError =>
 
 /** Returns the error of a 404 with a message and a hint about a claim that the service had before. */
 function goneError(claim: DomainClaim, error: CliError): CliError {
-  const message = `the service no longer has the claim of ${formatDomain(claim)}`
+  const message = `the service no longer has the claim of ${describeDomain(claim)}`
   const hint = `its placeholder domain may have been deleted; to start another: mailclaim claims create${domainArg(claim)}`
   return error.with({ message, hint })
 }
@@ -249,7 +249,7 @@ export const bestEffortOptions = (deadline: Deadline | undefined): RequestLimits
  * Function that gets a claim from the service, or from the ledger if the request fails or none is needed. Throws the error of a
  * failed request if the ledger has no copy, the service no longer has the claim, or the response is unusable.
  */
-export type ClaimReader = (target: ClaimTarget, deadline?: Deadline) => Promise<DomainClaim>
+export type ClaimReader = (target: TargetClaim, deadline?: Deadline) => Promise<DomainClaim>
 
 /**
  * Creates a `ClaimReader`, for commands that also work with the ledger's copies. A claim that was completed when last seen isn't
@@ -284,7 +284,7 @@ export function createClaimReader(
       isWarned = true
       const seen = formatRelativeTime(Date.parse(seen_at), clock.now())
       await warn(
-        `couldn't ask the service about the claim of ${formatDomain(claim)}, last seen ${seen}: ${error.message}`,
+        `couldn't ask the service about the claim of ${describeDomain(claim)}, last seen ${seen}: ${error.message}`,
       )
       return claim
     }

@@ -1,6 +1,6 @@
 import { checkDns, type DnsCheckRequest, type ExpectedTxt } from '../dns/check.ts'
 import type { CheckReport } from '../dns/report.ts'
-import { type WaitStep, waitForRecord } from '../dns/wait.ts'
+import { type RepeatedCheck, waitForRecord } from '../dns/wait.ts'
 import { toDnsEffects } from '../dns/wire/ask.ts'
 import { CliError } from '../errors.ts'
 import type { ConcurrencyLimiter } from '../limiter.ts'
@@ -43,7 +43,7 @@ export interface WatchedClaim {
 }
 
 /** One DNS check of a wait, with the claim as last seen. */
-export interface DnsWatchStep extends WaitStep {
+export interface DnsWatchStep extends RepeatedCheck {
   /**
    * Message of the first finding after the first check, after each change in DNS, and (with the elapsed time) once a minute
    * without a change; else undefined.

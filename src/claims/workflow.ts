@@ -8,7 +8,7 @@ import { clip } from '../terminal/sanitize.ts'
 import { createDeadline, stepTimeoutMs } from '../timeout.ts'
 import type { CLAIM_EVENT_MEANINGS } from './definition.ts'
 import { findClaimsByDomain, normalizeDomainName } from './ledger.ts'
-import { domainArg, formatDomain, getClaimState } from './lifecycle.ts'
+import { describeDomain, domainArg, getClaimState } from './lifecycle.ts'
 import {
   bestEffortOptions,
   type ClientWithIo,
@@ -154,7 +154,7 @@ async function* createOrResume(
   const claim = yield* requestNewClaim(request, access)
   if (!claim.domain_id)
     throw invalidResponseError(
-      `it sent no domain_id for ${formatDomain(claim)}, so the claim can't be followed`,
+      `it sent no domain_id for ${describeDomain(claim)}, so the claim can't be followed`,
     )
   return claim
 }
@@ -175,7 +175,7 @@ export async function* requestNewClaim(request: CreateClaimRequest, access: Clie
   const after = value ? `; remove the TXT value "${clip(value, MAX_VALUE_LENGTH)}" of the earlier one` : ''
   yield { event: 'created', claim, text: `a new claim${after}`, ...(earlier && { earlier }) }
   if (earlier !== undefined) {
-    const why = `an open claim of ${formatDomain(earlier)} may end in favor of this one`
+    const why = `an open claim of ${describeDomain(earlier)} may end in favor of this one`
     yield { event: 'warning', claim, text: why, error: new CliError('claim_replaced', why) }
   }
   return claim
@@ -329,7 +329,7 @@ export async function* followClaim(task: ClaimTask, first?: DomainClaim): ClaimE
 
 /** Creates the code, domain and hint of the error for a deadline that passes before the claim has ended. */
 const inFlightError = (claim: DomainClaim, hint: string) =>
-  ({ code: 'claim_in_flight', what: formatDomain(claim), hint }) as const
+  ({ code: 'claim_in_flight', what: describeDomain(claim), hint }) as const
 
 /** Returns the hint for a pending claim: the service looks for the record only after a verification request. */
 const verifyHint = (claim: DomainClaim): string =>

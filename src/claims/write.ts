@@ -6,7 +6,7 @@ import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 import { hasOwnLayout } from '../terminal/output.ts'
 import { CLAIM_COLUMNS } from './columns.ts'
-import { formatDomain, getClaimState } from './lifecycle.ts'
+import { describeDomain, getClaimState } from './lifecycle.ts'
 import { extractRecord, type TxtRecord } from './record.ts'
 import { explainHost, findRecordLocation } from './record-location.ts'
 import type { ClaimEvent, ClaimEvents } from './workflow.ts'
@@ -78,7 +78,7 @@ export async function runAndPrintClaim(
  */
 export async function printClaimEvent({ event, claim, text, hint }: ClaimEvent, io: Io): Promise<void> {
   if (event === 'warning') await io.warn(text)
-  else if (event !== 'done') await io.say(`${formatDomain(claim)}: ${text}`)
+  else if (event !== 'done') await io.say(`${describeDomain(claim)}: ${text}`)
   if (hint !== undefined && !io.settings.quiet) await io.hint(hint)
 }
 
@@ -88,7 +88,7 @@ export async function printClaimEvent({ event, claim, text, hint }: ClaimEvent, 
  */
 async function writeNextSteps(claim: DomainClaim, io: Io): Promise<void> {
   if (io.settings.quiet) return
-  const name = formatDomain(claim)
+  const name = describeDomain(claim)
   await io.say(
     '',
     'Next steps:',

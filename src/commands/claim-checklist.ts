@@ -1,5 +1,5 @@
 import { RECORD_COLUMNS } from '../claims/columns.ts'
-import { formatDomain, getClaimState } from '../claims/lifecycle.ts'
+import { describeDomain, getClaimState } from '../claims/lifecycle.ts'
 import { extractRecord } from '../claims/record.ts'
 import { explainHost, findRecordLocation } from '../claims/record-location.ts'
 import { createWaitReporter } from '../claims/watch-dns.ts'
@@ -52,9 +52,9 @@ export function createChecklist(publishes: boolean, io: Io): ClaimPresenter {
         default: {
           const title = STEP_TITLES[event.event]
           const isCompleted = getClaimState(claim, io.clock.now()).phase === 'completed'
-          const news = event.event === 'created' ? `${formatDomain(claim)}, ${text}` : text
+          const news = event.event === 'created' ? `${describeDomain(claim)}, ${text}` : text
           // For a completed claim, show the domain name instead of the status, which stdout shows at the end.
-          const what = isCompleted ? formatDomain(claim) : news
+          const what = isCompleted ? describeDomain(claim) : news
           if (error === undefined && !(isCompleted && event.event === 'created'))
             await io.progress.succeed(`${title}: ${what}`)
         }

@@ -76,9 +76,9 @@ export async function printServiceList<T extends { readonly id?: string | null }
   let printed = 0
   let cursor: string | undefined
   try {
-    const range = { limit, after: flags.after, before: flags.before, filter }
+    const selection = { limit, after: flags.after, before: flags.before, filter }
     const fetchPage = fetcher(lists, openClient(io))
-    for await (const page of lists.readListPages(fetchPage, range, io.interrupts.signal)) {
+    for await (const page of lists.readListPages(fetchPage, selection, io.interrupts.signal)) {
       await writer.page(page)
       printed += page.items.length
       hasMore = page.hasMore

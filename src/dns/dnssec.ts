@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { DnsServerAddress } from '../context.ts'
 import type { DnsCheck } from './locate.ts'
-import type { DnssecObservation, FoundZone } from './observations.ts'
+import type { FoundZone, ZoneDnssecObservation } from './observations.ts'
 import { queryDns } from './wire/ask.ts'
 import type { DnsMessage, RecordOf } from './wire/message.ts'
 
@@ -22,7 +22,7 @@ export async function observeDnssec(
   { zone, parent }: FoundZone,
   server: DnsServerAddress,
   check: DnsCheck,
-): Promise<DnssecObservation | null> {
+): Promise<ZoneDnssecObservation | null> {
   if (parent === null) return null
   const ds = await queryDns(parent, { name: zone, type: 'DS', dnssecOk: true }, check)
   // A truncated response might lack the DS record that matches the zone's DNSKEY. And only NOERROR and NXDOMAIN prove the absence
@@ -31,7 +31,7 @@ export async function observeDnssec(
   const signers = recordsOf(ds, 'DS').filter(
     ({ algorithm, digestType }) => ALGORITHMS.includes(algorithm) && digestType in DIGESTS,
   )
-  const observed = (state: DnssecObservation['state'], keys?: DnsMessage) => ({
+  const observed = (state: ZoneDnssecObservation['state'], keys?: DnsMessage) => ({
     state,
     keyTags: signers.map(({ keyTag }) => keyTag),
     keys: [ds, keys].flatMap((message) => (message === undefined ? [] : serializeDsAndKeys(message))),

@@ -128,7 +128,7 @@ export interface CnameChain {
  * - `wrong_ds`: DS records and keys, but none that match
  * - `expired`: a DS record matches a key, but all signatures have expired
  */
-export interface DnssecObservation {
+export interface ZoneDnssecObservation {
   readonly state: 'unsigned' | 'ok' | 'no_key' | 'wrong_ds' | 'expired'
   /** Key tags of the DS records whose algorithms and digests validators support. */
   readonly keyTags: readonly number[]
@@ -218,7 +218,7 @@ export interface DnsObservations {
   /** TXT records at other names; null if not searched, as when a name server has the expected record. */
   readonly otherNames: TxtAtOtherNames | null
   /** State of the zone's DNSSEC records; null if unknown. */
-  readonly dnssec: DnssecObservation | null
+  readonly dnssec: ZoneDnssecObservation | null
   /** Whether the wait reported for the finding `cached` has passed, so that caching doesn't explain a missing record anymore. */
   readonly isOverdue: boolean
   /** Whether the check reached its limit of queries, so that some queries weren't sent. */

@@ -12,7 +12,7 @@ const POLL_INTERVAL_MS = 3000
 type WaitRequest = DnsCheckRequest & { readonly deadline: Deadline }
 
 /** One check while waiting for a record. */
-export interface WaitStep {
+export interface RepeatedCheck {
   readonly report: CheckReport
   /** Maximum milliseconds until the next check, which a change in DNS brings forward; null after the last check. */
   readonly nextInMs: number | null
@@ -31,7 +31,7 @@ export async function* waitForRecord(
   request: WaitRequest,
   effects: DnsEffects,
   runWhenSlotIsFree: <T>(work: () => Promise<T>) => Promise<T> = (work) => work(),
-): AsyncGenerator<WaitStep, CheckReport, void> {
+): AsyncGenerator<RepeatedCheck, CheckReport, void> {
   const { clock } = effects
   // Set while checks have the finding `cached`. `since`: time of the first such check (monotonic clock). `longestMs`: longest
   // wait that these checks have reported.

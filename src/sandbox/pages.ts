@@ -212,7 +212,7 @@ ${resource === null ? '' : html`<dt>For the resource</dt><dd><code>${resource}</
 const DNS_PAGE = '/_sandbox/dns'
 
 /** Adds the page of a simulated DNS provider, where users publish a claim's record, correctly or with a mistake. */
-export function addDnsPage(app: HttpApp, claims: ClaimStore, zones: ZoneStore): void {
+export function addDnsProviderPage(app: HttpApp, claims: ClaimStore, zones: ZoneStore): void {
   app.use(DNS_PAGE, pageHeaders())
 
   app.get(DNS_PAGE, (c) => dnsPage(c, claims))

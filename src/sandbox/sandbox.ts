@@ -13,7 +13,7 @@ import { CONTROL_PREFIX, createHttpApp, type HttpApp, parseJsonBody } from './ht
 import { addListRoutes } from './lists.ts'
 import { publishRecord } from './mistakes.ts'
 import { addTokenAndMetadataRoutes, checkCredential, createOAuthServer, OAUTH_CLIENTS } from './oauth.ts'
-import { addAuthorizeRoutes, addDnsPage } from './pages.ts'
+import { addAuthorizeRoutes, addDnsProviderPage } from './pages.ts'
 import { createZoneStore, type ZoneStore } from './zones.ts'
 
 export interface SandboxOptions {
@@ -99,7 +99,7 @@ export async function startSandbox(options: SandboxOptions) {
   addListRoutes(app, oauth, options.imports ?? 25, options.grants ?? 3)
   addClaimRoutes(app, claims, zones, options.autoPublish ?? false)
   addControlRoutes(app, { clock, oauth, claims, zones, requests })
-  addDnsPage(app, claims, zones)
+  addDnsProviderPage(app, claims, zones)
 
   let closed: Promise<unknown> | undefined
   return {

@@ -1,5 +1,5 @@
 import { encodeForPath, type RequestLimits, type ServiceClient } from './client.ts'
-import { checkFieldTypes } from './problems.ts'
+import { requireFieldTypes } from './problems.ts'
 import { CLAIM_SHAPE, type CreateClaimRequest, type DomainClaim } from './types.ts'
 
 /**
@@ -52,6 +52,6 @@ export async function getClaim(
 function readClaim(body: Record<string, unknown>): DomainClaim {
   // The record's `ttl` may be a string ("Auto") or a number, so leave it out of the type check.
   const { ttl: _, ...record } = CLAIM_SHAPE.record
-  checkFieldTypes(body, { ...CLAIM_SHAPE, record }, 'the claim', ['name', 'domain_id', 'status', 'record'])
+  requireFieldTypes(body, { ...CLAIM_SHAPE, record }, 'the claim', ['name', 'domain_id', 'status', 'record'])
   return body
 }

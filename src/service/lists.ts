@@ -1,7 +1,7 @@
 import { CliError } from '../errors.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { encodeForPath, type RequestLimits, type ServiceClient } from './client.ts'
-import { checkFieldTypes, describeJsonType, invalidResponseError, WrongResourceError } from './problems.ts'
+import { describeJsonType, invalidResponseError, requireFieldTypes, WrongResourceError } from './problems.ts'
 import {
   CONTACT_IMPORT_SHAPE,
   type ContactImport,
@@ -55,7 +55,7 @@ export async function getContactImport(
   options?: RequestLimits,
 ): Promise<ContactImport> {
   const { body } = await client.get(`/contacts/imports/${encodeForPath(id)}`, {}, options)
-  checkFieldTypes(body, CONTACT_IMPORT_SHAPE, 'the import', ['id', 'status', 'counts'])
+  requireFieldTypes(body, CONTACT_IMPORT_SHAPE, 'the import', ['id', 'status', 'counts'])
   const found = body as ContactImport
   const asked = id.trim()
   if (found.id != null && found.id.toLowerCase() !== asked.toLowerCase())
@@ -71,7 +71,7 @@ async function requestPage<T>(
   signal: AbortSignal | undefined,
 ): Promise<ListEnvelope<T>> {
   const { body } = await client.get(path, query, signal === undefined ? {} : { signal })
-  checkFieldTypes(body, { data: [], has_more: true }, 'the list', ['data'])
+  requireFieldTypes(body, { data: [], has_more: true }, 'the list', ['data'])
   const data = body['data'] as unknown[]
   const odd = data.find((item) => typeof item !== 'object' || item === null || Array.isArray(item))
   if (odd !== undefined)
@@ -83,7 +83,7 @@ async function requestPage<T>(
 }
 
 /** The part of a list to read. With `before`, only the page in front of that item is read: at most 100 items. */
-export interface ListRange<T> extends Pick<PageQuery, 'after' | 'before'> {
+export interface ListSelection<T> extends Pick<PageQuery, 'after' | 'before'> {
   /** Maximum number of items from all pages together; undefined for no limit. */
   readonly limit?: number | undefined
   /** Whether to yield an item; for conditions that the service can't filter by. `limit` counts the yielded items. */
@@ -109,7 +109,7 @@ export interface ListPage<T> {
  */
 export async function* readListPages<T extends { readonly id?: string | null }>(
   fetchPage: PageFetcher<T>,
-  { limit = Number.POSITIVE_INFINITY, after, before, filter }: ListRange<T>,
+  { limit = Number.POSITIVE_INFINITY, after, before, filter }: ListSelection<T>,
   interrupt: AbortSignal,
 ): AsyncGenerator<ListPage<T>, void, undefined> {
   const abandon = new AbortController()

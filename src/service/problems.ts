@@ -95,7 +95,7 @@ function isDeeperThan(levels: number, value: unknown): boolean {
  * @param anyOf fields of which at least one must be present and not null; otherwise an error sent with status 200 would pass
  * @throws CliError `unexpected_answer`, exit 7
  */
-export function checkFieldTypes(
+export function requireFieldTypes(
   object: Record<string, unknown>,
   shape: object,
   where: string,
@@ -109,7 +109,7 @@ export function checkFieldTypes(
     if (actual !== expected)
       throw invalidResponseError(`"${name}" of ${where} should be ${expected}, but is ${actual}`)
     if (actual === 'an object')
-      checkFieldTypes(object[name] as Record<string, unknown>, value, `the ${name} of ${where}`)
+      requireFieldTypes(object[name] as Record<string, unknown>, value, `the ${name} of ${where}`)
   }
 }
 

@@ -6,10 +6,10 @@ import type { Io } from '../terminal/io.ts'
 import { sessionOverError } from './messages.ts'
 import { requireSession } from './profiles.ts'
 import {
-  checkSessionMatch,
   findFreshAccessToken,
   profileFiles,
   type RenewOptions,
+  rejectForeignSession,
   type Session,
 } from './session-file.ts'
 
@@ -57,7 +57,7 @@ export async function findCredentialWithoutRenewal(io: Io, minLifetime = 0): Pro
     return found
   }
   const { session } = requireSession(io, files)
-  checkSessionMatch(session, io)
+  rejectForeignSession(session, io)
   if (session.kind === 'api_key') {
     const { readKeychainItem, findNewestSecret } = await import('./secret.ts')
     const { value } = findNewestSecret(files, session, await readKeychainItem(io, files, session))

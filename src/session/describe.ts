@@ -8,7 +8,8 @@ import { readEnvironmentApiKey } from './credential.ts'
 import { sessionOverError } from './messages.ts'
 import { requireSession } from './profiles.ts'
 import { findNewestSecret, readKeychainItem } from './secret.ts'
-import { checkSessionMatch, isFresh, type ProfileFiles, profileFiles, type Session } from './session-file.ts'
+import type { ProfileFiles, Session } from './session-file.ts'
+import { isFresh, profileFiles, rejectForeignSession } from './session-file.ts'
 
 /** State of a credential that can't be used, derived from the code of an error (see `STATES`). */
 type CredentialTrouble = 'none' | 'interrupted' | 'ended' | 'elsewhere' | 'unusable' | 'store_unavailable'
@@ -62,7 +63,7 @@ export async function readCredentialStatus(
     }
     const { session } = requireSession(io, files)
     known = { inForce: session.kind === 'api_key' ? 'stored API key' : 'session', session }
-    checkSessionMatch(session, io)
+    rejectForeignSession(session, io)
     return { ...known, state: await stateOf(io, files, session) }
   } catch (error) {
     if (error instanceof CliError && (error.exit === Exit.notSignedIn || error.exit === Exit.unavailable))

@@ -27,7 +27,6 @@ import {
 import { requireSession } from './profiles.ts'
 import { findNewestSecret, readKeychainItem, storeSession } from './secret.ts'
 import {
-  checkSessionMatch,
   encodeSession,
   findFreshAccessToken,
   findSession,
@@ -35,6 +34,7 @@ import {
   profileFiles,
   type RenewOptions,
   readSession,
+  rejectForeignSession,
   type Session,
 } from './session-file.ts'
 
@@ -110,7 +110,7 @@ async function runLocalPass(pass: RenewalInput, files: ProfileFiles): Promise<Re
   if (finished !== undefined) return finished
   if (session.kind === 'api_key')
     throw usageError(`profile ${profile} holds an API key, which is never renewed`)
-  checkSessionMatch(session, io)
+  rejectForeignSession(session, io)
   if (session.ended !== undefined) throw sessionOverError(session.profile, session.ended.why)
   const adopted = findFreshAccessToken(session, io, options)
   if (adopted !== undefined) return { kind: 'done', token: adopted }

@@ -113,11 +113,11 @@ export function isFresh(token: AccessToken | undefined, now: number, minLifetime
 }
 
 /**
- * Rejects a session that was issued for another service or OAuth client than the settings name.
+ * Rejects a foreign session: one that was issued for another service or OAuth client than the settings name.
  *
  * @throws CliError `session_elsewhere`, exit 4, for such a session
  */
-export function checkSessionMatch(
+export function rejectForeignSession(
   { service, client, profile }: Pick<Session, 'service' | 'client' | 'profile'>,
   { settings }: { readonly settings: Pick<Settings, 'chosen'> },
 ): void {
@@ -158,7 +158,7 @@ export function findFreshAccessToken(
   if (access?.value === outdated || !isFresh(access, io.clock.now(), minLifetime)) return undefined
   // Check service and client here, too: a sign-in at another service may have replaced the session while this process waited
   // for the lock.
-  checkSessionMatch(session, io)
+  rejectForeignSession(session, io)
   return access
 }
 

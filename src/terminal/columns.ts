@@ -86,14 +86,14 @@ export function getColumnValue(column: Column, item: object, now: number): unkno
  * Formats a value as text, not yet escaped for TSV or a terminal. A list is joined with commas; commas and backslashes in its
  * entries get a backslash in front. An object, or a list with an object or a list in it, is JSON.
  */
-export function formatPlainText(value: unknown): string {
+export function formatUnescaped(value: unknown): string {
   if (value === null || value === undefined) return ''
   if (typeof value === 'string') return value
   if (typeof value !== 'object') return String(value)
   if (!Array.isArray(value) || value.some((entry) => typeof entry === 'object' && entry !== null)) {
     return stringifyJson(value)
   }
-  return value.map((entry) => formatPlainText(entry).replaceAll(/[\\,]/g, '\\$&')).join(',')
+  return value.map((entry) => formatUnescaped(entry).replaceAll(/[\\,]/g, '\\$&')).join(',')
 }
 
 /** Returns the text of a table cell for a list: the first value, shortened to 80 characters, and the number of further values. */
@@ -107,7 +107,7 @@ export function getCellText(column: Column, item: object, context: RenderContext
   const value = getColumnValue(column, item, context.now)
   if (value === null || value === undefined) return ABSENT
   const entries = Array.isArray(value) ? value : [value]
-  const text = sanitizeLine(column.text?.(value, context, item) ?? entries.map(formatPlainText).join(', '))
+  const text = sanitizeLine(column.text?.(value, context, item) ?? entries.map(formatUnescaped).join(', '))
   return text.length <= MAX_TEXT_LENGTH ? text || ABSENT : `${text.slice(0, MAX_TEXT_LENGTH)}…`
 }
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import {
   createGrantFetcher,
   type ListPage,
-  type ListRange,
+  type ListSelection,
   type PageFetcher,
   type PageQuery,
   readListPages,
@@ -38,7 +38,7 @@ function serviceWith(list: readonly Thing[]): { fetch: PageFetcher<Thing>; asked
   }
 }
 
-async function collect(fetch: PageFetcher<Thing>, range: ListRange<Thing>): Promise<ListPage<Thing>[]> {
+async function collect(fetch: PageFetcher<Thing>, range: ListSelection<Thing>): Promise<ListPage<Thing>[]> {
   const all: ListPage<Thing>[] = []
   for await (const page of readListPages(fetch, range, UNINTERRUPTED)) all.push(page)
   return all

@@ -10,7 +10,7 @@ export const command = defineCommand({
   output: { columns: COLUMNS },
   errors: ['claim_unknown'],
   async run({ arguments: [argument] }, io) {
-    const [{ unknownClaimError, findClaim }, { findClaimsByDomain, forgetClaim }, { formatDomain }] =
+    const [{ unknownClaimError, findClaim }, { findClaimsByDomain, forgetClaim }, { describeDomain }] =
       await Promise.all([
         import('../../claims/load.ts'),
         import('../../claims/ledger.ts'),
@@ -24,7 +24,7 @@ export const command = defineCommand({
     await io.writeOutcome({ name, domain_id: domainId }, COLUMNS)
     const [earlier] = await findClaimsByDomain(ascii, io)
     await io.say(
-      `The claim ${domainId} of ${formatDomain(entry.claim)} is forgotten here; at the service, its placeholder domain stays until it is deleted there.${earlier ? ` An earlier claim of it is still listed: ${earlier.claim.domain_id}.` : ''}`,
+      `The claim ${domainId} of ${describeDomain(entry.claim)} is forgotten here; at the service, its placeholder domain stays until it is deleted there.${earlier ? ` An earlier claim of it is still listed: ${earlier.claim.domain_id}.` : ''}`,
     )
   },
 })

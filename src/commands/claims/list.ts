@@ -50,7 +50,7 @@ export const command = defineCommand({
  * `failure`, which returns the last error with exit 7, if any.
  */
 async function createRefresher(io: Io) {
-  const [{ refreshClaim, toTarget }, { forgetClaim }, { formatDomain }, { openClient }] = await Promise.all([
+  const [{ refreshClaim, toTarget }, { forgetClaim }, lifecycle, { openClient }] = await Promise.all([
     import('../../claims/load.ts'),
     import('../../claims/ledger.ts'),
     import('../../claims/lifecycle.ts'),
@@ -71,7 +71,7 @@ async function createRefresher(io: Io) {
       if (error.exit === Exit.notFound) {
         await forgetClaim(entry, io)
         await io.warn(
-          `the service no longer has the claim of ${formatDomain(claim)} (${claim.domain_id}): it is forgotten`,
+          `the service no longer has the claim of ${lifecycle.describeDomain(claim)} (${claim.domain_id}): it is forgotten`,
         )
         return []
       }
@@ -81,7 +81,7 @@ async function createRefresher(io: Io) {
       // later ones.
       if ((!isFailure && error.exit !== Exit.refused) || failuresInRow >= MAX_FAILURES_IN_ROW) throw error
       if (isFailure) failure = error
-      await io.warn(`${formatDomain(claim)} is shown as it was last seen: ${error.message}`)
+      await io.warn(`${lifecycle.describeDomain(claim)} is shown as it was last seen: ${error.message}`)
       return [claim]
     }
   }

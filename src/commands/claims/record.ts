@@ -1,6 +1,6 @@
 import { BATCH_ERROR_COLUMNS, ERROR_FIELDS, RECORD_COLUMNS } from '../../claims/columns.ts'
 import { BATCH_OPTIONS, isBatch } from '../../claims/definition.ts'
-import type { ClaimReader, ClaimTarget } from '../../claims/load.ts'
+import type { ClaimReader, TargetClaim } from '../../claims/load.ts'
 import type { Io } from '../../terminal/io.ts'
 import { hasOwnLayout } from '../../terminal/output.ts'
 import { CLAIMS_ARGUMENT, defineCommand } from '../definition.ts'
@@ -33,7 +33,7 @@ export const command = defineCommand({
         import('../../claims/lifecycle.ts'),
         import('../../claims/record-location.ts'),
       ])
-    const recordFor = async (target: ClaimTarget, readClaim: ClaimReader, own: Io) => {
+    const recordFor = async (target: TargetClaim, readClaim: ClaimReader, own: Io) => {
       const claim = await readClaim(target)
       const { phase, isOpen, error } = lifecycle.getClaimState(claim, io.clock.now())
       if (!isOpen && error !== undefined) throw error
@@ -47,7 +47,7 @@ export const command = defineCommand({
       const readClaim = createClaimReader(io, { renews: true })
       const { claim, text, found, isCompleted } = await recordFor(target, readClaim, io)
       if (isCompleted)
-        await io.warn(`the claim is completed: ${lifecycle.formatDomain(claim)} no longer needs its record`)
+        await io.warn(`the claim is completed: ${lifecycle.describeDomain(claim)} no longer needs its record`)
       if (format === 'zone' || format === 'value') return io.stdout.write(text)
       const host = format === 'table' ? { host: place.explainHost(found) } : {}
       return io.write({ ...claim.record, ...host }, RECORD_COLUMNS)

@@ -1,6 +1,6 @@
 import { formatServiceTimestamp } from '../../service/timestamps.ts'
 import { GRANT_FIELDS, type Grant } from '../../service/types.ts'
-import { type Column, formatPlainText } from '../../terminal/columns.ts'
+import { type Column, formatUnescaped } from '../../terminal/columns.ts'
 import { defineCommand } from '../definition.ts'
 import { createPagingOptions, printServiceList } from '../lists.ts'
 
@@ -20,7 +20,7 @@ const GRANT_COLUMNS: readonly Column[] = [
     value: (grant) => (isRevoked(grant as Grant) ? 'revoked' : 'active'),
     text(state, look, grant) {
       const { revoked_at: at } = grant as Grant
-      return at ? `${state} ${formatServiceTimestamp(at, look) ?? formatPlainText(at)}` : undefined
+      return at ? `${state} ${formatServiceTimestamp(at, look) ?? formatUnescaped(at)}` : undefined
     },
     paint: (value, { palette }) => (value === 'active' ? palette.good : palette.faint),
   },

@@ -14,7 +14,7 @@ import {
   toDoneResult,
   toUnusedTokenResult,
 } from '../renew.ts'
-import { checkSessionMatch, findFreshAccessToken, NOTE_BYTES, type RenewOptions } from '../session-file.ts'
+import { findFreshAccessToken, NOTE_BYTES, type RenewOptions, rejectForeignSession } from '../session-file.ts'
 import { outcomeFileName, type RenewalAttemptId, removeCachedSession, writeCachedSession } from './local.ts'
 import {
   createHexId,
@@ -89,7 +89,7 @@ async function runEtcdPass(pass: RenewalInput, renewal: EtcdRenewal): Promise<Re
   if (found === undefined) throw notSignedInError(files.profile)
   const { session, marker: former } = found
   const { id, generation, profile } = session
-  checkSessionMatch(session, io)
+  rejectForeignSession(session, io)
   if (session.ended !== undefined) throw sessionOverError(session.profile, session.ended.why)
   const token = `${id}.${generation}`
   renewal.firstToken ??= token
