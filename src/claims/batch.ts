@@ -70,8 +70,8 @@ export interface BatchContext {
   readonly reportWait: (report: CheckReport) => Promise<void>
 }
 
-/** The work of a command on each of several domains, and how `runBatchCommand` prints the results. */
-export interface BatchCommand {
+/** Definition of a command's run over several domains: the work on each domain, and how `runBatchCommand` prints the results. */
+export interface BatchDefinition {
   readonly columns: readonly Column[]
   /** Whether the user can give a claim's `domain_id` instead of a domain name. */
   readonly takesIds: boolean
@@ -104,7 +104,7 @@ export interface BatchCommand {
 export async function runBatchCommand(
   domains: readonly string[],
   options: BatchOptions,
-  work: BatchCommand,
+  work: BatchDefinition,
   io: Io,
 ): Promise<void> {
   const { jobs = DEFAULT_JOBS } = options
@@ -166,7 +166,7 @@ async function readInputs(args: readonly string[], { from, all }: BatchOptions, 
  * @param signal aborts on an interrupt, or when an error of one domain stops all
  * @returns these members, and `requireTime`, which throws after the deadline or the abort, so that no work on a domain begins
  */
-function createShared(jobs: number, work: BatchCommand, signal: AbortSignal, io: Io) {
+function createShared(jobs: number, work: BatchDefinition, signal: AbortSignal, io: Io) {
   const { clock, interrupts, settings } = io
   const deadline = work.deadline ?? createCommandDeadline({}, clock)
   const requireTime = () => {
@@ -258,7 +258,7 @@ function causeOf({ error, report }: BatchItemResult): Cause | undefined {
  *
  * @param badLines number of unusable lines in the `--from` list
  */
-function createReporter(work: BatchCommand, badLines: number, io: Io) {
+function createReporter(work: BatchDefinition, badLines: number, io: Io) {
   const { format, quiet } = io.settings
   const isText = format === 'zone' || format === 'value'
   const rows = io.list(work.columns)
@@ -336,7 +336,7 @@ function formatCause({ title, message, fix, domains }: Cause): string[] {
  *
  * @param begin returns the events of the work on one claim
  */
-export function runClaimBatch(
+export function runVerifyOrWatchBatch(
   domains: readonly string[],
   flags: BatchOptions,
   options: ClaimOptions,

@@ -3,7 +3,7 @@ import type { CreateClaimRequest } from '../service/types.ts'
 import { openClient } from '../session/client.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
-import { type BatchCommand, resultIfCompleted, runBatchCommand } from './batch.ts'
+import { type BatchDefinition, resultIfCompleted, runBatchCommand } from './batch.ts'
 import { BATCH_CLAIM_COLUMNS, CLAIM_COLUMNS } from './columns.ts'
 import type { BatchOptions } from './definition.ts'
 import { findClaimsByDomain } from './ledger.ts'
@@ -48,7 +48,7 @@ export async function createSeveralClaims(
     ...['record.name', 'record.value'].map((field): Column => ({ field, kind: 'id', only: 'people' })),
     ...BATCH_CLAIM_COLUMNS.slice(2),
   ]
-  const work: BatchCommand = {
+  const work: BatchDefinition = {
     columns,
     takesIds: false,
     async perform({ domain, region }, { io, client, warn }) {

@@ -9,7 +9,7 @@ import { noResponseError, readJsonBody, unsuccessfulResponseError } from './prob
 import { isTemporaryStatus, MAX_RETRY_AFTER_MS } from './retry.ts'
 import type { Credential } from './types.ts'
 
-export interface ServiceResponse {
+export interface SuccessfulResponse {
   /** HTTP status, 200 to 299. */
   readonly status: number
   /** The JSON object as received, unknown fields included. */
@@ -52,8 +52,8 @@ type Query = Readonly<Record<string, string | number | undefined>>
  * reason.
  */
 export interface ServiceClient {
-  get(path: string, query?: Query, options?: RequestLimits): Promise<ServiceResponse>
-  post(path: string, body?: object, options?: RequestLimits): Promise<ServiceResponse>
+  get(path: string, query?: Query, options?: RequestLimits): Promise<SuccessfulResponse>
+  post(path: string, body?: object, options?: RequestLimits): Promise<SuccessfulResponse>
 }
 
 const MAX_ATTEMPTS = 4
@@ -73,7 +73,7 @@ export function createServiceClient(io: Io, credentials: CredentialProvider): Se
   const { settings, clock, random, interrupts } = io
   const base = getBaseUrl(settings)
 
-  async function perform(request: ServiceRequest, options: RequestLimits = {}): Promise<ServiceResponse> {
+  async function perform(request: ServiceRequest, options: RequestLimits = {}): Promise<SuccessfulResponse> {
     const { maxAttempts = MAX_ATTEMPTS, timeoutMs = Number.POSITIVE_INFINITY } = options
     const signal = options.signal ?? interrupts.signal
     let credential = await credentials.credential()
@@ -116,7 +116,7 @@ export function createServiceClient(io: Io, credentials: CredentialProvider): Se
     credential: Credential,
     timeoutMs: number,
     signal: AbortSignal,
-  ): Promise<ServiceResponse | CliError> {
+  ): Promise<SuccessfulResponse | CliError> {
     const url = appendPath(base, path)
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined && value !== '') url.searchParams.set(name, String(value))

@@ -54,7 +54,7 @@ export const command = defineCommand({
  *
  * @param begin starts the work on one claim
  * @returns the single claim as last seen; undefined for several claims
- * @throws CliError as `findClaim` and `runAndPrintClaim`; for several claims, as `runClaimBatch`
+ * @throws CliError as `findClaim` and `runAndPrintClaim`; for several claims, as `runVerifyOrWatchBatch`
  */
 export async function verifyOrFollowClaims(
   domains: readonly string[],
@@ -64,8 +64,8 @@ export async function verifyOrFollowClaims(
   io: Io,
 ): Promise<DomainClaim | undefined> {
   if (isBatch(domains, flags)) {
-    const { runClaimBatch } = await import('../../claims/batch.ts')
-    await runClaimBatch(domains, flags, options, begin, io)
+    const { runVerifyOrWatchBatch } = await import('../../claims/batch.ts')
+    await runVerifyOrWatchBatch(domains, flags, options, begin, io)
     return undefined
   }
   const [{ findClaim }, { openClient }, { printClaimEvent, runAndPrintClaim }] = await Promise.all([

@@ -6,7 +6,7 @@ import { signInHint } from '../messages.ts'
 import { profileFiles, type Session } from '../session-file.ts'
 import { createEtcdClient, type EtcdValue } from './etcd.ts'
 import { listOutcomeFiles, type RenewalAttemptId, readCachedSession } from './local.ts'
-import { type EtcdSession, type RenewalMarker, readEtcdSetup, sealSession, unsealSession } from './value.ts'
+import { type EtcdSession, type RenewalMarker, readEtcdConfig, sealSession, unsealSession } from './value.ts'
 
 /** The session and its renewal marker in etcd, with the `mod_revision` of the etcd key that holds them. */
 export interface EtcdSessionAtRevision extends EtcdSession {
@@ -22,10 +22,10 @@ export const BEST_EFFORT_ETCD_TIMEOUT_MS = 2000
  * Returns access to the current profile's session in etcd, and to the files that this machine keeps of it. Sends no request.
  *
  * @param limitMs milliseconds for all requests to etcd together; by default, only each request is limited
- * @throws CliError as `readEtcdSetup`
+ * @throws CliError as `readEtcdConfig`
  */
 export function openEtcdStore(io: Io, limitMs?: number) {
-  const access = readEtcdSetup(io)
+  const access = readEtcdConfig(io)
   const etcd = createEtcdClient(io, access, limitMs)
   const open = async (found: EtcdValue | undefined): Promise<EtcdSessionAtRevision | undefined> =>
     found && { ...(await unsealSession(found.text, access)), revision: found.revision }

@@ -37,7 +37,7 @@ const FORMAT = 1
  * @throws CliError `store_not_configured`, exit 3, if the members are missing, the encryption key is missing or invalid, or a file
  *   can't be used
  */
-export function readEtcdSetup(io: Io) {
+export function readEtcdConfig(io: Io) {
   const { environment, settings } = io
   const urls = getSetting('store_url', settings)
   if (urls === undefined)
@@ -57,7 +57,7 @@ export function readEtcdSetup(io: Io) {
   }
 }
 
-export type EtcdSetup = ReturnType<typeof readEtcdSetup>
+export type EtcdConfig = ReturnType<typeof readEtcdConfig>
 
 /**
  * Reads the encryption key, which is configured in base64.
@@ -101,7 +101,7 @@ function notConfigured(message: string, hint: string): CliError {
  * Encrypts a session and its marker: compact JWE, `dir` with A256GCM (RFC 7516; RFC 7518 sections 4.5 and 5.3). The protected
  * header names the etcd key, so that a ciphertext copied to another etcd key is rejected.
  */
-export async function sealSession(value: EtcdSession, { key, encryptionKey }: EtcdSetup): Promise<string> {
+export async function sealSession(value: EtcdSession, { key, encryptionKey }: EtcdConfig): Promise<string> {
   const text = JSON.stringify({ format: FORMAT, session: value.session, note: value.marker })
   return new CompactEncrypt(Buffer.from(text, 'utf8'))
     .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', key })
@@ -114,11 +114,11 @@ export async function sealSession(value: EtcdSession, { key, encryptionKey }: Et
  * @throws CliError `store_unavailable`, exit 4, if the value can't be decrypted with this encryption key, belongs to another etcd
  *   key, or has another format
  */
-export async function unsealSession(sealed: string, { key, encryptionKey }: EtcdSetup): Promise<EtcdSession> {
+export async function unsealSession(jwe: string, { key, encryptionKey }: EtcdConfig): Promise<EtcdSession> {
   try {
-    if (decodeProtectedHeader(sealed)['key'] !== key) throw new Error('moved')
+    if (decodeProtectedHeader(jwe)['key'] !== key) throw new Error('moved')
     const options = { keyManagementAlgorithms: ['dir'], contentEncryptionAlgorithms: ['A256GCM'] }
-    const { plaintext } = await compactDecrypt(sealed, encryptionKey, options)
+    const { plaintext } = await compactDecrypt(jwe, encryptionKey, options)
     const { format, session, note: marker } = JSON.parse(Buffer.from(plaintext).toString('utf8'))
     if (format !== FORMAT) throw new Error('another format')
     return { session, marker }
