@@ -147,7 +147,10 @@ export class CliError extends Error {
     return new CliError(this.code, message, { ...this, cause: this, ...changed })
   }
 
-  /** Returns the JSON for stderr: `{"error":{"code","message","hint"?,"status"?,"exit"}}`; `code` is the `shownCode`. */
+  /**
+   * Returns the JSON for stderr: `{"error":{"code","message","hint"?,"status"?,"exit"}}`; `code` is `shownCode`, the service's own
+   * code if it has one.
+   */
   toJSON(): { error: { code: string; message: string; hint?: string; status?: number; exit: number } } {
     const { shownCode: code, message, hint, status, exit } = this
     return { error: { code, message, ...(hint && { hint }), ...(status && { status }), exit } }

@@ -48,7 +48,7 @@ export interface BackoffOptions {
   readonly max: number
   /** Ratio of each delay to the previous one. Default: 2. */
   readonly factor?: number
-  /** Random share of each delay, from 0 to 1. Default: 1 ("full jitter"). */
+  /** Share of each delay that is random, from 0 to 1. Default: 1 ("full jitter"). */
   readonly jitter?: number
 }
 

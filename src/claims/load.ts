@@ -222,7 +222,7 @@ export async function requestVerification(
 export const isNotFoundError = (error: unknown): error is CliError =>
   error instanceof CliError && error.exit === Exit.notFound
 
-/** Returns the error of a 404 with a message and a hint about a claim that the service had before. */
+/** Returns a 404 error with its message and hint replaced: they say that the service no longer has the claim. */
 function goneError(claim: DomainClaim, error: CliError): CliError {
   const message = `the service no longer has the claim of ${describeDomain(claim)}`
   const hint = `its placeholder domain may have been deleted; to start another: mailclaim claims create${domainArg(claim)}`

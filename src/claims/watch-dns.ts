@@ -45,8 +45,8 @@ export interface WatchedClaim {
 /** One DNS check of a wait, with the claim as last seen. */
 export interface DnsWatchStep extends RepeatedCheck {
   /**
-   * Message of the first finding after the first check, after each change in DNS, and (with the elapsed time) once a minute
-   * without a change; else undefined.
+   * Message of the report's first finding, for the user. Set after the first check, after each change in DNS and, with the elapsed
+   * time, once a minute without a change; undefined after other checks.
    */
   readonly news: string | undefined
   /** The claim as last seen; undefined if the check isn't for a claim. */

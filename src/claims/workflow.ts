@@ -27,7 +27,9 @@ import { checkDnsOnce, type DnsCheckOptions, mayVerifyInWait, toTimeoutError, wa
 export interface ClaimEvent {
   readonly event: keyof typeof CLAIM_EVENT_MEANINGS
   readonly claim: DomainClaim
-  /** Message for the user; a warning's can stand alone, any other is worded to follow the claim's domain. */
+  /**
+   * Message for the user; a warning's can stand alone, any other is worded to follow the claim's domain, as in `example.com: …`.
+   */
   readonly text: string
   /** The last DNS check; present in the `waiting` events of a wait for DNS. */
   readonly report?: CheckReport | undefined

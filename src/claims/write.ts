@@ -46,8 +46,8 @@ export interface ClaimPresenter {
 }
 
 /**
- * Runs the work on a claim to its end, and prints its events, then the claim (not in `jsonl`, nor in a table after an error if
- * `showsClaim`), then the next steps of a newly completed claim.
+ * Runs the work on a claim to its end, and prints its events, then the claim (not in `jsonl`, and not in a table after an error if
+ * `show` has printed it: `showsClaim`), then the next steps of a newly completed claim.
  *
  * @param before the claim in the ledger before the work, if any
  * @returns the claim as last seen

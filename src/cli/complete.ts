@@ -36,7 +36,7 @@ export async function printCompletions(argv: readonly string[], context: Context
   return Exit.done
 }
 
-/** Finds candidates for the last of the words, which is at the cursor; the caller drops those with another prefix. */
+/** Finds candidates for the last word, which is at the cursor; the caller drops candidates that don't start with this word. */
 async function findCandidates(words: readonly string[], context: Context): Promise<Candidates> {
   const partial = words.at(-1) ?? ''
   const before = words.slice(0, -1)

@@ -28,7 +28,7 @@ export interface SplitArgv {
 
 /**
  * Splits the arguments into the command's path and the rest. Global options may stand before and between the words of the path;
- * other options that take a value must follow it.
+ * other options that take a value must follow the path.
  */
 export function splitArgv(argv: readonly string[]): SplitArgv {
   const path: string[] = []

@@ -104,7 +104,10 @@ export async function printServiceList<T extends { readonly id?: string | null }
     await io.hint(`there are more: ${repeatCommand(io, { [isBackward ? '--before' : '--after']: cursor })}`)
 }
 
-/** Returns the typed command line, quoted for the shell, with these options added or replaced. @param values values by flag */
+/**
+ * Returns the typed command line, quoted for the shell, with the options of `values` added or replaced. @param values option values
+ * by flag
+ */
 function repeatCommand({ settings, platform }: Io, values: Readonly<Record<string, string>>): string {
   const { argv } = settings
   const isOther = (word = '') => !Object.hasOwn(values, word.replace(/=.*/s, ''))

@@ -125,7 +125,7 @@ export async function collectObservations(
     const beside = target ? { alias: { targets: [target], isKnown: true, hasTxtBeside: true as const } } : {}
     return { ...seen, ...beside, resolvers: seenBy, otherNames, dnssec, limitReached: limited.isReached() }
   } finally {
-    // Cancel queries that still wait for a response.
+    // At the end of the check, also after an error, cancel the queries that still wait for a response.
     controller.abort()
   }
 }

@@ -149,8 +149,8 @@ async function askServers(at: FoundZone, target: string, check: DnsCheck) {
     if (message === undefined) return undefined
     const referral = readReferral(message, zone, target, check.port)
     const isEnd = message.aa && hasData(message) && isAnswer(message) && !isFromAbove(message, zone)
-    // A registry's server usually refers or denies. One that returns answer records might serve the domain's zone as well, or be
-    // an interceptor: null leaves the decision to `detectInterception`.
+    // A registry's server usually sends a referral or a negative answer. One that returns answer records might serve the domain's
+    // zone as well, or be an interceptor: null leaves the decision to `detectInterception`.
     const verdict = message.answers.length > 0 ? null : isImplausible(message)
     if (isRegistryZone(zone) && zone !== '.')
       registry.push({ address: server.address, isImplausible: verdict })

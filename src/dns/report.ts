@@ -45,7 +45,8 @@ export interface Finding {
 }
 
 /**
- * Answer of one resolver in the JSON report; `ms` is null if no query was sent, `ttl` (in seconds) without a TXT or CNAME record.
+ * Answer of one resolver in the JSON report. `ms`: milliseconds, null if no query was sent; `ttl`: seconds, null without a TXT or
+ * CNAME record.
  */
 export interface ResolverAnswerJson {
   /**

@@ -353,7 +353,7 @@ function findBrokenDnssec(state: ZoneState): Finding[] {
 const isDnssecSound = ({ dnssec }: ZoneState): boolean =>
   ['ok', 'unsigned', undefined].includes(dnssec?.state)
 
-/** Finds name servers that don't answer for the zone: without an address, lame, or silent. */
+/** Returns the findings about name servers that don't answer for the zone: without an address, lame, or silent. */
 function findBrokenServers(state: ZoneState): Finding[] {
   const { name, zone, parent, holder, servers, alias, withRecord, withoutRecord, lame } = state
   const addressless = servers.filter(({ address, outcome }) => address === null && outcome === 'unreachable')

@@ -247,7 +247,8 @@ export function diffValues(expected: string, seen: string): { expected: DiffPiec
 }
 
 /**
- * Escapes a piece for one line of output. In a difference, spaces become `␣`, and other kinds of spaces escapes such as `\u{a0}`.
+ * Escapes a piece for one line of output. In a difference, spaces become `␣`, and other space characters become escapes such as
+ * `\u{a0}`.
  */
 export function escapeDiffPiece({ text, differs }: DiffPiece): string {
   if (!differs) return sanitizeLine(text)

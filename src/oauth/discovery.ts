@@ -15,8 +15,8 @@ const METADATA_TIMEOUT_MS = 5000
  * tokens, so tokens go to the base URL alone.
  *
  * @param issuer `--issuer`; undefined if the service is its own authorization server
- * @throws CliError exit 7 if no connection can be made, or if the metadata and `{base}/oauth/token` both redirect; the
- *   interrupt's reason
+ * @throws CliError exit 7 if no connection can be made, or if both the metadata request and `{base}/oauth/token` are redirected
+ *   (then the base URL is probably wrong); the interrupt's reason
  */
 export async function discoverAuthorizationServer(
   base: URL,

@@ -14,10 +14,16 @@ const FAULT_KINDS = [
   'truncate',
   /** Overwrites headers, JSON fields and list items' fields of the response with the fault's `headers`, `fields`, `item_fields`. */
   'merge',
-  /** Delays the response by `before_ms` and `after_ms`, which faults of the other kinds can have, too. */
+  /**
+   * Waits `before_ms` before the request is processed, and `after_ms` afterward. Faults of the other kinds can have these fields,
+   * too.
+   */
   'delay',
 ] as const
-/** Kinds of faults for which the sandbox processes the request even without `after`. */
+/**
+ * Kinds of faults for which the sandbox always processes the request; for the other kinds, only if the fault's field `after` is
+ * true.
+ */
 const PROCESSING_KINDS = ['drop', 'truncate', 'merge', 'delay']
 
 type Fault = ReturnType<typeof readFault>

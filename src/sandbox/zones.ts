@@ -109,7 +109,10 @@ export function createZoneStore() {
     ensureZone,
     setRecords,
     recordsAt: (name: string): ReadonlyMap<RecordType, readonly RecordData[]> | undefined => names.get(name),
-    /** Whether records exist at or below a name other than the root: if so, a missing type is NODATA, not NXDOMAIN (RFC 8020). */
+    /**
+     * Whether records exist at or below a name (not the root): then the response for a missing type is NODATA, not NXDOMAIN (RFC
+     * 8020).
+     */
     nameExists: (name: string): boolean => (counts.get(name) ?? 0) > 0,
   }
 }

@@ -40,8 +40,8 @@ export interface Session {
   readonly refreshToken?: string
   readonly access?: AccessToken
   /**
-   * Set once the session has ended, by `invalid_grant` or by a sign-out in etcd: wall-clock milliseconds, and the reason (null
-   * if the service gave none).
+   * Set once the session has ended, by `invalid_grant` or by a sign-out in etcd. `at`: wall-clock milliseconds; `why`: the reason,
+   * null if the service gave none.
    */
   readonly ended?: { readonly at: number; readonly why: string | null }
 }
@@ -102,7 +102,8 @@ export function getSecretStoreKind({ store, refreshToken }: Session): StoreKind 
  * lifetime; false without a token.
  *
  * @param now wall-clock milliseconds
- * @param minLifetime seconds to require instead if they are more, but at most the lifetime less that minute or quarter
+ * @param minLifetime seconds of validity to require instead if that is more; at most the lifetime minus that minute or quarter
+ *   counts
  */
 export function isFresh(token: AccessToken | undefined, now: number, minLifetime = 0): boolean {
   if (token === undefined) return false

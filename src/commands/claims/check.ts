@@ -137,7 +137,7 @@ export const command = defineCommand({
 })
 
 /**
- * Whether there was no value to look for, because neither the user nor a claim gave one. False for an ended claim, which needs no
- * record.
+ * Whether the check had no expected value, because neither the user nor a claim gave one. False if a claim was read, even one that
+ * no longer needs a record.
  */
 const expectsNoValue = ({ expected, claim }: CheckReportJson): boolean => expected === null && claim === null

@@ -46,8 +46,8 @@ export const command = defineCommand({
 })
 
 /**
- * Creates `refresh`, which requests a page of claims from the service and forgets claims that the service no longer has, and
- * `failure`, which returns the last error with exit 7, if any.
+ * Creates two functions. `refresh` requests each claim of a page from the service, and forgets claims that the service no longer
+ * has; `failure` returns the last error with exit 7, if any.
  */
 async function createRefresher(io: Io) {
   const [{ refreshClaim, toTarget }, { forgetClaim }, lifecycle, { openClient }] = await Promise.all([

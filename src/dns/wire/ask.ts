@@ -37,8 +37,8 @@ export function createChildController(parent: AbortSignal): AbortController {
   // Disable Node's warning about more than 10 listeners: any number of queries and waits listen to this signal.
   setMaxListeners(0, child.signal)
   const follow = () => child.abort(parent.reason)
-  // Remove the listener explicitly: with the option `signal` of `addEventListener`, Node keeps only the newest removal, and loses
-  // the others at garbage collection.
+  // Remove the listener explicitly. The option `signal` of `addEventListener` doesn't suffice: if several listeners have the same
+  // signal, Node may, after garbage collection, remove only the newest.
   child.signal.addEventListener('abort', () => parent.removeEventListener('abort', follow))
   parent.addEventListener('abort', follow)
   if (parent.aborted) follow()

@@ -22,7 +22,7 @@ export function exchangeDnsOverHttps(
   })
 }
 
-/** Sends the POST request, and returns the response's body; rejects unless it is a DNS message that `accept` takes. */
+/** Sends the POST request, and returns the response's body; rejects unless it is a DNS message that `accept` accepts. */
 async function post(
   { server, message, timeoutMs, accept }: DnsRequest<URL>,
   http: Pick<HttpTransport, 'send'>,

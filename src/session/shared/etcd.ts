@@ -127,7 +127,7 @@ export function createEtcdClient(
 
   return {
     /**
-     * Reads the key; undefined if the key doesn't exist.
+     * Reads the value of the client's key, with its revision; undefined if the key doesn't exist.
      *
      * @throws CliError `unreachable`, exit 7; `store_unavailable`, exit 4, if etcd refused the request; the reason of an interrupt
      */

@@ -65,8 +65,8 @@ interface EtcdRenewal {
 
 /**
  * Renews the access token of a session in etcd, by the steps of docs/fleet.md. Only the process whose marker etcd accepts by
- * compare-and-swap sends the refresh token. The marker is written before the connection is made, since nothing can be awaited
- * between connection and first byte.
+ * compare-and-swap sends the refresh token. The marker is written before the connection to the service is made: between connection
+ * and first byte, `beforeSend` can't wait for etcd.
  *
  * @throws CliError as `renewLocalSession` and `openEtcdStore`; `unreachable`, exit 7, if etcd doesn't answer
  */
@@ -190,8 +190,8 @@ type OwnMarker = NonNullable<Awaited<ReturnType<typeof addMarker>>>
  * Adds this process's marker of a renewal to the value in etcd, by compare-and-swap.
  *
  * @returns the session with the marker; undefined if another process changed the value first
- * @throws CliError as `EtcdStore.swap`, but `refresh_interrupted`, exit 4, in a retry of an interrupted renewal. As etcd may still
- *   write the marker, an outcome file (`pending.…`) makes the machine's next command undo that
+ * @throws CliError as `EtcdStore.swap`; in a retry of an interrupted renewal, `refresh_interrupted`, exit 4, instead. As etcd may
+ *   still write the marker after the error, an outcome file (`pending.…`) makes the machine's next command restore the former value
  */
 async function addMarker(store: EtcdStore, { session, marker: former, revision }: EtcdSessionAtRevision) {
   const { clock, installation } = store.io

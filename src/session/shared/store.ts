@@ -35,7 +35,7 @@ export function openEtcdStore(io: Io, limitMs?: number) {
     etcd,
     files: profileFiles(io, io.settings.profile.value),
     /**
-     * Reads and decrypts the value; undefined if the key doesn't exist.
+     * Reads and decrypts the session's value in etcd; undefined if its key doesn't exist.
      *
      * @throws CliError as `read` of the etcd client and `unsealSession`
      */
