@@ -109,7 +109,7 @@ test.each([
   'login --with-api-key s3cr3t',
   'login --with-api-key=s3cr3t',
   'config set api-key s3cr3t',
-])('the usage error of mailclaim %s does not repeat the secret', async (line) => {
+])('the usage error of the command line `mailclaim %s` does not repeat the secret in it', async (line) => {
   const { code, stdout, stderr } = await type(line)
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
   expect(stderr).not.toContain('s3cr3t')
@@ -262,7 +262,7 @@ describe('errors and exit codes', () => {
   test.each([
     ['SIGINT', 130],
     ['SIGTERM', 143],
-  ] as const)('a command that ends after signal %s prints its output and exits %i', async (signal, exit) => {
+  ] as const)('a command not stopped by signal %s prints its output and exits %i', async (signal, exit) => {
     const context = createFakeContext()
     context.interrupt(signal)
     expect(await run(['config', 'list', '--json'], context)).toBe(exit)

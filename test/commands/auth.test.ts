@@ -227,7 +227,7 @@ describe('auth status', () => {
     expect(stdout).not.toContain('key-1')
   })
 
-  it('auth status and auth token say that the access token in MAILCLAIM_API_KEY has expired', async () => {
+  it('auth status and auth token say on stderr that the access token in MAILCLAIM_API_KEY has expired', async () => {
     const exp = Date.UTC(2026, 10, 20, 11, 50) / 1000
     const claims = Buffer.from(JSON.stringify({ exp })).toString('base64url')
     const world = await createSandboxSession({ environment: { apiKey: `e30.${claims}.c2ln` } })
@@ -253,7 +253,7 @@ describe('auth status', () => {
     expect(await mailclaim(world, 'auth', 'token')).toMatchObject({ exit: 4 })
   })
 
-  it('auth status --online shows `accepted`, or exits 6 and shows `forbidden` if the service responds with 403', async () => {
+  it('auth status --online shows `accepted` for an accepted token, and `forbidden` with exit 6 after a status 403', async () => {
     const world = await signedIn()
     const online = async () => await mailclaim(world, 'auth', 'status', '--online', '--json')
     expect(JSON.parse((await online()).stdout)).toMatchObject({ online: 'accepted' })
@@ -353,7 +353,7 @@ it.each([
   expect(await world.counts()).toMatchObject({ refreshes: 0 })
 })
 
-it('auth list shows the known profiles and also an unknown one given with --profile, to which auth switch fails with exit 2', async () => {
+it('auth list also shows an unknown profile given with --profile, but auth switch to this profile exits 2', async () => {
   const world = await signedIn()
   const { stdout } = await mailclaim(world, 'auth', 'list', '--json', '--profile', 'work')
   expect(JSON.parse(stdout).data).toEqual([

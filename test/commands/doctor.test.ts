@@ -271,7 +271,7 @@ test.each([
   },
 )
 
-test('doctor does not show the password of a proxy', async () => {
+test('`doctor` does not show the password of a proxy', async () => {
   const environment = { ...READY, httpsProxy: 'http://user:hunter2@proxy.example:3128' }
   const context = createSetup({ environment })
   const { of } = await doctor(context)

@@ -58,7 +58,7 @@ async function world() {
 const outputOf = async (client: Client, ...words: string[]) =>
   (await client.run([...words, '--format', 'jsonl'])).stdout
 
-it('claim --format jsonl prints exactly the documented events', async () => {
+it('`claim --format jsonl` prints exactly the documented events', async () => {
   const { client, publish } = await world()
   const outputs = [await outputOf(client, 'claim', 'usual.example.com', '--timeout', '0.3')]
   await publish('usual.example.com')

@@ -19,7 +19,7 @@ async function start(context: FakeContext, options: Options = {}, json = false) 
   return { ended, text: context.stdout.text }
 }
 
-test('sandbox --json prints its addresses and credentials on one line, and serves requests until SIGTERM', async () => {
+test('`sandbox --json` prints its addresses and credentials on one line, and serves requests until SIGTERM', async () => {
   const context = createFakeContext()
   const { ended, text } = await start(context, {}, true)
   expect(text).toMatch(/^[^\n]+\n$/)

@@ -109,7 +109,7 @@ test.each<[string, packet.Answer[], ((asked: Asked) => FakeReply | undefined) | 
   expect(ms).toBeLessThan(10_000)
 })
 
-test('lookUpTxt returns as the reason for an unknown TXT set that the domain does not exist', async () => {
+test('lookUpTxt returns for a domain that does not exist an unknown TXT set, with that as the reason', async () => {
   const { seen } = await runLookup([], undefined, 'nowhere.com')
   expect(seen).toMatchObject({ zone: null, reason: "nowhere.com doesn't exist in DNS" })
 })

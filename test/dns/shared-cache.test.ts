@@ -97,7 +97,7 @@ describe('a server that is silent', () => {
     expect(outcomes.get('d299.example.com')).toBe('not_checked,not_checked')
   })
 
-  test('a server is treated as silent for five minutes after three unanswered queries in a row', async () => {
+  test('the cache treats a DNS server as silent for five minutes after three unanswered queries in a row', async () => {
     const clock = createVirtualClock()
     const cache = createCheckCache(clock)
     const server = { address: '192.0.2.11', port: 53 }

@@ -177,7 +177,7 @@ test('the tests with hostile text cover every command', () => {
   expect(names.filter((name) => !attacked.some((line) => line.startsWith(name)))).toEqual([])
 })
 
-test.each(COMMANDS)('hostile text begins no line on stderr of mailclaim %s', async (_name, line, which) => {
+test.each(COMMANDS)('no stderr line of mailclaim %s begins with hostile text', async (_name, line, which) => {
   for (const evil of BEGINNINGS) {
     const refusal = jsonResponse(422, { name: evil, message: evil })
     for (const answer of [jsonResponse(200, poisoned(evil)[which]), refusal]) {

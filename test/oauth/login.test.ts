@@ -234,7 +234,7 @@ describe('signing in', () => {
       },
     )
 
-    it('a login continues if only the metadata request is redirected', async () => {
+    it('a login continues if the metadata request is redirected, but a request to the token endpoint is not', async () => {
       const respond = ({ url }: HttpRequest) =>
         url.pathname === '/oauth/token'
           ? textResponse(405, '')

@@ -139,7 +139,7 @@ test('a pending claim expires after seven days, and a new claim for the domain h
   expect(again.body['record']).not.toEqual(claim['record'])
 })
 
-test('a claim with its record in DNS completes in a clock jump past both its DNS lookup and its expiry', async () => {
+test('a sandbox claim whose record is in DNS completes in a jump of the clock past its DNS lookup and expiry', async () => {
   const sandbox = await sandboxForTest(SLOW)
   const { verify, get } = await claimed(sandbox, 'example.com')
   await publish(sandbox, 'example.com')

@@ -29,7 +29,7 @@ function raw(sandbox: Sandbox): Promise<{ text: string; end: 'closed' | 'reset' 
 }
 
 describe('the fault', () => {
-  test('the fault "status" responds with the given status, headers and body', async () => {
+  test('the sandbox fault "status" responds with the given status, headers and body', async () => {
     const sandbox = await sandboxForTest()
     const headers = { 'Retry-After': '7' }
     await fault(sandbox, { kind: 'status', status: 429, headers, body: { message: 'slow' } })

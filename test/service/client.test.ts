@@ -122,7 +122,7 @@ describe('a request', () => {
     },
   )
 
-  it('getContactImport returns unknown fields and an unknown status, in the order of the response', async () => {
+  it('getContactImport keeps unknown fields, an unknown status, and the order of the fields in the response', async () => {
     const body = {
       zeta: 1,
       object: 'contact_import',
@@ -184,7 +184,7 @@ describe('retries', () => {
     expect(context.clock.slept).toEqual([40_000, 40_000])
   })
 
-  it('stderr names the host of a request that waits for its response, except with `maxAttempts: 1`', async () => {
+  it('stderr names the host of a request that waits for its response, unless the request has `maxAttempts: 1`', async () => {
     const { client, context } = await clientWith([], {
       http: {
         send: async () => {
@@ -282,7 +282,7 @@ describe('retries', () => {
     expect(context.requests).toHaveLength(requests)
   })
 
-  it('an interrupt during the delay before a retry ends the request with exit 130', async () => {
+  it('an interrupt during the delay before a retry of a GET ends the request with exit 130', async () => {
     const { client, context } = await clientWith([busy()])
     context.clock.sleep = async (_ms, signal) => {
       context.interrupt()
@@ -334,7 +334,7 @@ describe('a refused credential', () => {
     ['a valid JWT', 300, ', an access token that expires in 5 min: '],
     ['a JWT without exp', undefined, ': '],
     ['not a JWT', 300, ': '],
-  ])('the error for a refused API key that is %s tells its expiry, if known', async (what, seconds, told) => {
+  ])('the error for a refused API key that is %s tells a JWT’s expiry', async (what, seconds, told) => {
     const claims = JSON.stringify({
       exp: Date.parse('2026-11-20T12:00:00Z') / 1000 + (seconds ?? Number.NaN),
     })

@@ -84,7 +84,7 @@ test('the throttling transport returns a 429 response at once if its Retry-After
   expect(clock.monotonic()).toBeLessThan(1000)
 })
 
-test('a throttled request returns a 503 with Retry-After without a retry, and later requests wait', async () => {
+test('the throttling transport returns a 503 with Retry-After without a retry, and delays later requests', async () => {
   const { clock, sendAll } = service((_now, count) =>
     count === 1 ? jsonResponse(503, {}, { 'retry-after': '5' }) : ok(),
   )
@@ -103,7 +103,7 @@ test('if the pause after a 429 exceeds the timeout of a request, the throttling 
   expect((await waiting)[0]?.status).toBe(200)
 })
 
-test('a request with `beforeSend` is sent even during the pause after a 429', async () => {
+test('the throttling transport sends a request with `beforeSend` even during the pause after a 429', async () => {
   const { clock, sendAll } = service((_now, count) => (count === 1 ? refused('30') : ok()))
   const waiting = sendAll(1)
   await clock.sleep(100)

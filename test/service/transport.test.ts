@@ -89,7 +89,7 @@ describe('an exchange', () => {
     expect(seen).toEqual({ method: 'POST', url: '/a/b?c=d', type: 'application/json', body: '{"x":1}' })
   })
 
-  it('consecutive requests share one connection', async () => {
+  it('the HTTP transport sends consecutive requests over one connection', async () => {
     const ports = new Set<number | undefined>()
     const url = await listen((request, response) => {
       ports.add(request.socket.remotePort)

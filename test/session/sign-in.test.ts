@@ -234,7 +234,7 @@ describe('an unusable session file', () => {
     ['invalid base URL', { baseUrl: 'nonsense' }, 'base_url_unusable 3'],
     ['invalid client id', { clientId: 'client-ü' }, 'usage 2'],
     ['unknown profile', { profile: 'wrok' }, 'usage 2'],
-  ])('`readCredentialStatus` throws if the settings name an %s', async (_what, options, code) => {
+  ])('`readCredentialStatus` throws for settings with an %s', async (_what, options, code) => {
     const { context, io } = await machine()
     await signInWith(io, tokens('1'), 'file')
     const other = createIo(context, await fakeSettings(context, options))

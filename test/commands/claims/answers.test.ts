@@ -162,7 +162,7 @@ test('the summary of claims verify --all counts a failed claim under `claim_fail
   expect({ code, stderr }).toEqual({ code: 9, stderr: expect.stringContaining('\n  claim_failed: 1 ') })
 })
 
-test('claims create exits 6 after a response with status 409, with a hint at claims get', async () => {
+test('claims create exits 6 after a response with status 409, and its hint names `claims get`', async () => {
   const conflict = createWorld({ respond: () => jsonResponse(409, { name: 'conflict', message: 'Yours' }) })
   expect(errorOf(await conflict.run('claims', 'create', 'example.com', '--json'))).toMatchObject({
     exit: 6,

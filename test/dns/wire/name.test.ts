@@ -27,7 +27,7 @@ test.each([
   expect(parseDomainName(input)).toMatchObject({ ok: true, ascii })
 })
 
-test('a name typed in Punycode is also returned in Unicode', () => {
+test('parseDomainName returns a name given in Punycode also in Unicode', () => {
   expect(parseDomainName('xn--bcher-kva.example')).toMatchObject({ unicode: 'bücher.example' })
 })
 
