@@ -80,7 +80,8 @@ export function createOutputStream(
   let opened: NodeJS.WriteStream | undefined
   const writeThroughStream = (data: Uint8Array) =>
     new Promise<void>((resolve, reject) => {
-      // Listen for `error`: without a listener, Node would also throw a failed write as an uncaught exception.
+      // Listen for `error`: without a listener, Node would throw the error of a failed write as an uncaught exception, besides
+      // passing it to the callback of `write`.
       opened ??= stream().on('error', () => {
         closed = true
       })

@@ -184,7 +184,9 @@ export async function collectDomainCompletions(
 }
 
 /**
- * Reads the claims of several domains, the newest first, by the names of their directories.
+ * Reads the claims of several domains, the newest claim first.
+ *
+ * @param keys names of the domains' directories
  *
  * @throws CliError `cannot_read`, exit 1, if a directory can't be read
  */

@@ -56,7 +56,7 @@ const ENDS: ReadonlyMap<string, readonly [phase: ClaimPhase, code: ErrorCode, te
 
 /** Maximum characters of a name in a message: the limit of DNS (RFC 1035 section 2.3.4). */
 const MAX_NAME_LENGTH = 255
-/** Maximum characters of a status or reason in a message; a longer text is cut. */
+/** Maximum characters of a claim's status or reason in a message; a longer text is cut. */
 const MAX_WORD_LENGTH = 120
 /** Milliseconds after `expires_at` before a claim counts as expired: this machine's clock may be ahead of the service's. */
 const MAX_SKEW_MS = 30_000

@@ -171,7 +171,11 @@ function mergeInputs(input: DomainInput, earlier: DomainInput = input): DomainIn
   return { domain, value, region }
 }
 
-/** Parses a row of the `--from` list into a domain with its value and region. @throws CliError exit 2 for an unusable row */
+/**
+ * Parses a row of the `--from` list into a domain (or, with `takesIds`, a `domain_id`), its value and its region.
+ *
+ * @throws CliError exit 2 for an unusable row
+ */
 function parseRow(cells: readonly string[], columns: readonly string[], takesIds: boolean): DomainInput {
   if (cells.length > columns.length) throw usageError(`columns: ${cells.length} instead of ${columns.length}`)
   const [domain, value, region] = [DOMAIN_HEADINGS, VALUE_HEADINGS, REGION_HEADINGS].map((texts) => {

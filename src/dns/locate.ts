@@ -218,8 +218,8 @@ export function isImplausible(serverReply: DnsMessage): boolean {
 }
 
 /**
- * Whether a response counts as one of the zone's servers: with the AA bit or, because a few servers forget that bit, with data but
- * without the RA bit, which resolvers set. A negative answer from a zone above doesn't count.
+ * Whether a response counts as sent by a server of the zone: with the AA bit or, because a few servers forget that bit, with data
+ * but without the RA bit, which resolvers set. A negative answer from a zone above doesn't count.
  */
 export function isFromZone(message: DnsMessage, zone: string): boolean {
   return (message.aa || (!message.ra && hasData(message))) && !isFromAbove(message, zone)

@@ -110,7 +110,7 @@ export interface OtherNameWithTxt {
 
 /** CNAME chain that starts at the checked name, according to the authoritative servers of each zone. */
 export interface CnameChain {
-  /** Targets in the order of the chain; at least one. */
+  /** Targets of the CNAMEs in the order of the chain; at least one. */
   readonly targets: readonly string[]
   /** Whether it is known which TXT records, if any, the chain leads to. False, for example, if a target's servers time out. */
   readonly isKnown: boolean
@@ -231,8 +231,8 @@ export interface DnsObservations {
  * from registries' servers is plausible. If no registry's server has responded, the responses of the name servers count instead.
  *
  * @returns `genuine`: the servers that aren't intercepted, without silent servers that an interceptor's NS set names.
- *   `interception`: `inside` if this network has, or might have, a zone of the same name; `answered` if all responses are an
- *   interceptor's, without such a zone; otherwise null
+ *   `interception`: `inside` if this network has, or might have, a zone of the same name, even without an interceptor; `answered`
+ *   if all responses are an interceptor's, without such a zone; otherwise null
  */
 export function detectInterception(observed: Pick<DnsObservations, 'servers' | 'location' | 'mayBeLocal'>) {
   const { servers, location, mayBeLocal } = observed

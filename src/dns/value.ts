@@ -188,8 +188,8 @@ function findSplitRecords(expected: string, seen: readonly string[]): string[] |
 }
 
 /**
- * Whether a value looks like some service's verification value: a prefix and a token of at least 8 characters. Quotation marks,
- * backslashes, invisible characters, and white space other than spaces inside are ignored.
+ * Whether a value looks like some service's verification value: a prefix and a token of at least 8 characters. Ignores quotation
+ * marks, backslashes, invisible characters, white space at both ends, and inside the value, white space other than spaces.
  */
 export function looksLikeVerification(value: string): boolean {
   const words = value.replace(QUOTES, '').replace(INVISIBLE, (character) => (character === ' ' ? ' ' : ''))

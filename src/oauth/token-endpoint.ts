@@ -65,8 +65,8 @@ export interface TokenPair {
 /** Outcome of a refresh request, by what it means for the refresh token that was sent. */
 export type RefreshOutcome =
   /**
-   * The response has a refresh token, which must be stored in place of the one that was sent. `access` is undefined if the response
-   * has no usable access token; `defect` then says why.
+   * The response has a refresh token, which the caller has to store in place of the one that was sent. `access` is undefined if the
+   * response has no usable access token; `defect` then says why.
    */
   | {
       readonly kind: 'success'
@@ -77,8 +77,8 @@ export type RefreshOutcome =
   /** `invalid_grant`: the service no longer accepts the refresh token, so the user has to sign in again. */
   | { readonly kind: 'over'; readonly description: string | undefined }
   /**
-   * Nothing was sent, or the service refused the request, so the same refresh token may be sent again. If `isTransient`, waiting
-   * may be enough.
+   * Nothing was sent, or the service refused the request, so the same refresh token may be sent again. If `isTransient`, a
+   * later attempt may succeed.
    */
   | { readonly kind: 'unused'; readonly error: CliError; readonly isTransient: boolean }
   /**

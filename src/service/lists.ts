@@ -90,18 +90,18 @@ export interface ListSelection<T> extends Pick<PageQuery, 'after' | 'before'> {
   readonly filter?: ((item: T) => boolean) | undefined
 }
 
-/** One page of a list: the items that pass the range's `filter`, cut off at its `limit`. */
+/** One page of a list: the items that pass the selection's `filter`, cut off at its `limit`. */
 export interface ListPage<T> {
   readonly items: readonly T[]
   /** The service's response that contained the items. */
   readonly envelope: ListEnvelope<T>
-  /** Whether the list has more items after this page (with `before`: in front of it), even if the range's `limit` excludes them. */
+  /** Whether the list has more items after this page (with `before`: in front of it), even if `limit` excludes them. */
   readonly hasMore: boolean
 }
 
 /**
- * Reads a range of a list page by page. Requests the next page while the caller handles the current one, but no further page, so
- * memory holds at most two pages.
+ * Reads a selection of a list page by page. Requests the next page while the caller handles the current one, but no further page,
+ * so memory holds at most two pages.
  *
  * @param interrupt cancels the requests
  * @throws CliError `no_progress`, exit 7, if the list continues, but the page's last item gives no new id to continue after; errors

@@ -63,8 +63,8 @@ export function createTransport(proxies: ProxySettings): HttpTransport {
 }
 
 /**
- * Lets the event loop read data that has already arrived. Before a request, undici thereby drops kept-alive connections that the
- * service has closed: a POST that is sent on such a connection fails and can't be retried.
+ * Lets the event loop read data that has already arrived. Called before a request, so that undici drops kept-alive connections that
+ * the service has closed: a POST that is sent on such a connection fails and can't be retried.
  */
 async function readPendingInput(): Promise<void> {
   // Wait three turns of the event loop: the first callback may run before the loop polls for input, and a closed connection is

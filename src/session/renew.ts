@@ -254,7 +254,7 @@ async function recoverNext(
 }
 
 /**
- * Removes the note file (`next.…`) of an unused token, unless an earlier process created the file.
+ * Removes the note file (`next.…`) of a refresh token that wasn't used, unless an earlier process created the file.
  *
  * @param failure error of the request; undefined if `session.json` had changed, so that nothing was sent
  * @throws CliError `cannot_write`, exit 1, if the file can't be removed
@@ -369,8 +369,8 @@ export function toUnusedTokenResult({ error, isTransient }: UnusedToken): Renewa
 }
 
 /**
- * Returns the next generation of a session, without its refresh token. Leaves out a narrowed access token, since only the command
- * that requested it may use it.
+ * Returns the session after a refresh, with the next generation number. The caller adds the new refresh token. Leaves out a
+ * narrowed access token, since only the command that requested it may use it.
  */
 export function buildNextSession(session: Session, outcome: Settled, { io, options }: RenewalInput): Session {
   const { refreshToken: _usedUp, access: _former, ...rest } = session

@@ -24,7 +24,8 @@ const unsafe = compileOnce(
   () =>
     new RegExp(
       [
-        // Without a group, so kept: a variation selector after an emoji or in a keycap, and a zero-width joiner between two emoji.
+        // Without a capture group, so not escaped: a variation selector after an emoji or in a keycap, and a zero-width joiner
+        // between two emoji.
         '(?<=\\p{Extended_Pictographic})[\\ufe0e\\ufe0f]|(?<=[0-9#*])\\ufe0f(?=\\u20e3)',
         '(?<=\\p{Extended_Pictographic}[\\ufe0f\\p{Emoji_Modifier}]?)\\u200d(?=\\p{Extended_Pictographic})',
         // Group 1, to be escaped: a combining mark at the start (it would attach to our own text), or after six others.

@@ -13,7 +13,7 @@ const MAX_WHOLE_WORD = 20
 /** State of one table column: the measured contents so far, and the assigned width. Numbers are terminal columns. */
 interface Lane {
   readonly column: Column
-  /** Width of the widest cell, including the heading. */
+  /** Width of the column's widest cell, including the heading. */
   longest: number
   /** Width of the widest word of a text column, heading included; 0 for other columns. */
   longestWord: number

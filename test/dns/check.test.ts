@@ -375,7 +375,7 @@ describe('records at other names', () => {
     })
   })
 
-  test('a wildcard does not cover a checked name that has a TXT record itself', async () => {
+  test('a check reports no wildcard that covers its name if the name has a TXT record', async () => {
     const world = wild([txt('app.example.com', 'v=spf1 -all')])
     // A wildcard doesn't cover names below an existing name (RFC 4592 section 3.3.1).
     const { seen } = await timedObserve(

@@ -5,7 +5,7 @@ import type { DnsServer } from './address.ts'
 import { exchangeDnsOverHttps } from './https.ts'
 import { type DnsMessage, type DnsQuery, decodeResponse, encodeQuery } from './message.ts'
 
-/** Transports of DNS queries, UDP, TCP and HTTPS, and the system's resolvers. */
+/** Transports of DNS queries (UDP, TCP and HTTPS), and the addresses of the system's resolvers. */
 export interface DnsTransports extends DnsNetwork {
   https(exchange: DnsRequest<URL>): Promise<Uint8Array>
 }

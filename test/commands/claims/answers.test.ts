@@ -87,7 +87,7 @@ test('claims watch of a pending claim hints at claims verify, but claims verify 
   expect(verified.stderr).not.toContain(ask)
 })
 
-test('claims verify of a completed claim gives no hint to follow it', async () => {
+test('claims verify of a completed claim does not suggest `claims watch`', async () => {
   const world = createWorld({ respond: () => claimOf({ status: 'completed' }) })
   const { code, stderr } = await world.run('claims', 'verify', 'd1', '--no-check')
   expect(code).toBe(0)
