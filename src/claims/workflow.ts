@@ -342,7 +342,7 @@ const verifyHint = (claim: DomainClaim): string =>
  * record must be fixed first (verdict `fix`), or if the service has accepted the claim or the claim has ended. With verdict
  * `wait` or `unknown`, sends the request all the same, since the service may see the record.
  */
-export async function* checkDnsAndVerify(task: ClaimTask): ClaimEvents {
+export async function* checkDnsOnceAndVerify(task: ClaimTask): ClaimEvents {
   const { target, options, io } = task
   const before = await refreshClaim(task, { timeoutMs: stepTimeoutMs(options.deadline) })
   const { phase, isOpen, text, error } = getClaimState(before, io.clock.now())

@@ -60,7 +60,7 @@ const MAX_QUERIES = 120
  * @throws CliError `usage`, exit 2, if the name isn't a domain name; the abort reason of `effects.signal`
  */
 export async function checkDns(request: DnsCheckRequest, effects: DnsEffects): Promise<CheckReport> {
-  return createCheckReport(await collectObservations(request, effects))
+  return createCheckReport(await collectDnsObservations(request, effects))
 }
 
 /**
@@ -69,7 +69,7 @@ export async function checkDns(request: DnsCheckRequest, effects: DnsEffects): P
  * @param seeksCauses whether to query resolvers for the TXT set, and to look at other names and DNSSEC, as well. Default: true
  * @throws CliError `usage`, exit 2, if the name isn't a domain name; the abort reason of `effects.signal`
  */
-export async function collectObservations(
+export async function collectDnsObservations(
   request: DnsCheckRequest,
   effects: DnsEffects,
   seeksCauses = true,

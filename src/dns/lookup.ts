@@ -1,4 +1,4 @@
-import { collectObservations, type DnsCheckRequest } from './check.ts'
+import { collectDnsObservations, type DnsCheckRequest } from './check.ts'
 import { detectInterception, isConclusive } from './observations.ts'
 import type { DnsEffects } from './wire/ask.ts'
 import { deduplicateValues, haveSameValues, type TxtValue } from './wire/txt-answer.ts'
@@ -29,7 +29,7 @@ export async function lookUpTxt(
   request: Pick<DnsCheckRequest, 'resolvers' | 'authoritativePort' | 'deadline'>,
   effects: DnsEffects,
 ): Promise<TxtLookupResult> {
-  const seen = await collectObservations({ ...request, name, expected: null }, effects, false)
+  const seen = await collectDnsObservations({ ...request, name, expected: null }, effects, false)
   const { location } = seen
   const { genuine, interception } = detectInterception(seen)
   const answers = genuine.filter(({ outcome, authoritative }) => isConclusive(outcome) && authoritative)

@@ -42,7 +42,7 @@ export const CONTROL_PREFIX = '/_sandbox/'
  * @param port the port that the server listens on, which the Host header must name
  * @param report receives errors that aren't an `HttpError`
  */
-export function createHttpApp(port: number, report: (error: unknown) => void): HttpApp {
+export function createGuardedHttpApp(port: number, report: (error: unknown) => void): HttpApp {
   const app = new Hono<HonoEnv>()
   // Compare the Host header with `URL.host`, which omits the default port 80, as clients do in that header.
   const hosts = ['127.0.0.1', 'localhost'].map((name) => new URL(`http://${name}:${port}`).host)

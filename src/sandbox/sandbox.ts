@@ -9,7 +9,7 @@ import { createVirtualClock } from './clock.ts'
 import { addControlRoutes } from './control.ts'
 import { LOOPBACK, queryTxtValues, startDnsServer } from './dns-server.ts'
 import { addFaultInjection } from './faults.ts'
-import { CONTROL_PREFIX, createHttpApp, type HttpApp, parseJsonBody } from './http.ts'
+import { CONTROL_PREFIX, createGuardedHttpApp, type HttpApp, parseJsonBody } from './http.ts'
 import { addListRoutes } from './lists.ts'
 import { publishRecord } from './mistakes.ts'
 import { addTokenAndMetadataRoutes, checkCredential, createOAuthServer, OAUTH_CLIENTS } from './oauth.ts'
@@ -77,7 +77,7 @@ export async function startSandbox(options: SandboxOptions) {
   })
   const requests = { total: 0, by_route: {} as Record<string, number> }
 
-  app = createHttpApp(port, report)
+  app = createGuardedHttpApp(port, report)
   app.use(async (c, next) => {
     if (!c.req.path.startsWith(CONTROL_PREFIX)) {
       const path = c.req.path.replace(/^\/(contacts\/imports|domains)\/(?!claim$)[^/]+/, '/$1/{id}')

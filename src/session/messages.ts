@@ -61,7 +61,7 @@ export function tokenLostError(
 }
 
 /** Returns the error for settings that name another service or client than the session's. */
-export function sessionMismatchError(
+export function sessionSettingsMismatchError(
   what: 'service' | 'client',
   sessionValue: string,
   settingsValue: string,

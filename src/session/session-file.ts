@@ -8,7 +8,7 @@ import type { StoreKind } from '../settings/table.ts'
 import { realDisk } from '../storage/atomic-file.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
-import { sessionMismatchError, signInHint } from './messages.ts'
+import { sessionSettingsMismatchError, signInHint } from './messages.ts'
 
 /** One sign-in of a profile, with OAuth tokens or an API key, as stored in `session.json` or in etcd. */
 export interface Session {
@@ -125,9 +125,9 @@ export function rejectForeignSession(
   const asked = getSetting('base_url', settings)
   const clientId = getSetting('client_id', settings)
   if (asked !== undefined && service !== null && asked !== service)
-    throw sessionMismatchError('service', service, asked, profile)
+    throw sessionSettingsMismatchError('service', service, asked, profile)
   if (clientId !== undefined && client !== null && clientId !== client)
-    throw sessionMismatchError('client', client, clientId, profile)
+    throw sessionSettingsMismatchError('client', client, clientId, profile)
 }
 
 /** Requirements for an access token, and how to renew if the stored one doesn't fulfill them. */

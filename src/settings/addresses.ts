@@ -34,11 +34,11 @@ export function parseBaseUrl(text: string, name: string): URL {
 }
 
 /**
- * Splits a list of server URLs, such as the members of etcd, at spaces and commas; returns the URLs as normalized texts.
+ * Parses a list of server URLs, such as the members of etcd, with spaces or commas between them; returns normalized URLs as texts.
  *
  * @throws CliError `usage`, exit 2
  */
-export function splitServerUrls(text: string, name: string): string[] {
+export function parseServerUrls(text: string, name: string): string[] {
   return parseList(text, name).map((address) => normalizeUrl(parseServerUrl(address, name)))
 }
 

@@ -1,5 +1,5 @@
 import { usageError } from '../errors.ts'
-import { normalizeUrl, parseBaseUrl, parseServerUrl, splitResolvers, splitServerUrls } from './addresses.ts'
+import { normalizeUrl, parseBaseUrl, parseServerUrl, parseServerUrls, splitResolvers } from './addresses.ts'
 import type { OptionDefinition } from './option.ts'
 import { MAX_PORT, parseChoice, parseInteger, parseScopes, parseSeconds } from './parse-value.ts'
 import { DEFAULT_PROFILE, validateProfileName } from './profiles.ts'
@@ -107,7 +107,7 @@ export const SETTINGS = {
     commands: ['login'],
     variable: 'MAILCLAIM_STORE_URL',
     description: 'members of etcd, separated by commas, for --store etcd',
-    parse: splitServerUrls,
+    parse: parseServerUrls,
   },
   store_cert: {
     flags: '--store-cert <file>',

@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
-import { collectObservations } from '../../src/dns/check.ts'
+import { collectDnsObservations } from '../../src/dns/check.ts'
 import { createCheckCache } from '../../src/dns/shared-cache.ts'
 import type { Asked, FakeReply } from './fake-dns.ts'
 import { type FakeZone, fakeInternet, RESOLVER, txt } from './fake-internet.ts'
@@ -31,7 +31,7 @@ function createRun(respond: (asked: Asked) => FakeReply) {
       publicResolvers: false,
       cache,
     }
-    return (await collectObservations(request, effects)).servers.map(({ outcome }) => outcome).join()
+    return (await collectDnsObservations(request, effects)).servers.map(({ outcome }) => outcome).join()
   }
   /** Checks all names, sixteen at a time, and returns the outcomes by name. */
   const all = async (names: readonly string[]) => {
@@ -121,7 +121,7 @@ test('checks with one cache leave no listener on the abort signal, and the cache
   }
   const countOf = async (name: string) => {
     const before = asked.length
-    await collectObservations({ ...request, name }, effects)
+    await collectDnsObservations({ ...request, name }, effects)
     return asked.length - before
   }
   const first = await countOf('d0.shop.com')

@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import type { DnsRequest } from '../../src/context.ts'
-import { checkDns, collectObservations, type DnsCheckRequest } from '../../src/dns/check.ts'
+import { checkDns, collectDnsObservations, type DnsCheckRequest } from '../../src/dns/check.ts'
 import type { DnsEffects } from '../../src/dns/wire/ask.ts'
 import { parseResolver } from '../../src/settings/addresses.ts'
 import { type Asked, createFakeDns, type FakeReply } from './fake-dns.ts'
@@ -77,7 +77,7 @@ async function timed<T>(
 
 /** Collects the observations of a check in virtual time, without deriving findings. */
 export async function timedObserve(respond: (asked: Asked) => FakeReply, options: TimedCheckOptions = {}) {
-  const { result: seen, ms, asked } = await timed(collectObservations, respond, options)
+  const { result: seen, ms, asked } = await timed(collectDnsObservations, respond, options)
   return { seen, outcomes: seen.servers.map(({ host, outcome }) => `${host} ${outcome}`), ms, asked }
 }
 

@@ -28,8 +28,8 @@ export const command = defineCommand({
     const { wait = false, check = true, publicResolvers, throughBlocked } = options
     const deadline = createCommandDeadline(options, io.clock)
     const verify = { deadline, wait, check, publicResolvers, throughBlocked }
-    const { checkDnsAndVerify } = await import('../../claims/workflow.ts')
-    const claim = await verifyOrFollowClaims(domains, options, verify, checkDnsAndVerify, io)
+    const { checkDnsOnceAndVerify } = await import('../../claims/workflow.ts')
+    const claim = await verifyOrFollowClaims(domains, options, verify, checkDnsOnceAndVerify, io)
     if (!wait && claim !== undefined && claim.status !== 'completed' && !io.settings.quiet)
       await io.hint(`to follow it: mailclaim claims watch${domains.map((domain) => ` ${domain}`)}`)
   },
