@@ -346,7 +346,7 @@ export function runVerifyOrWatchBatch(
   const perform = async ({ domain }: DomainInput, run: BatchContext) => {
     const target = await findClaim(domain, run.io)
     const task = { target, client: run.client(), io: run.io, options: { ...options, ...run.dns } }
-    return resultIfCompleted(target.entry, io.clock.now()) ?? drainClaimEvents(begin(task), run)
+    return resultIfCompleted(target.entry, io.clock.now()) ?? runClaimInBatch(begin(task), run)
   }
   const shown = { columns: BATCH_CLAIM_COLUMNS, takesIds: true, hasEvents: true }
   return runBatchCommand(domains, flags, { ...shown, deadline: options.deadline, perform }, io)
@@ -365,7 +365,7 @@ export function resultIfCompleted(entry: LedgerEntry | undefined, now: number): 
  * Runs the work on one of several claims to its end, and returns the result for its row. Prints DNS findings, and the warnings that
  * an open claim may be replaced or that options of the request have no effect. Calls `releaseSlot` when the claim starts to wait.
  */
-export async function drainClaimEvents(
+export async function runClaimInBatch(
   events: ClaimEvents,
   { releaseSlot, warn, reportWait }: BatchContext,
   onEvent?: (event: ClaimEvent) => Promise<void>,

@@ -86,7 +86,7 @@ export const command = defineCommand({
       await runAndPrintClaim(events, createChecklist(publish !== undefined, io), newest?.claim, io)
       return
     }
-    const [{ resultIfCompleted, drainClaimEvents, runBatchCommand }, { getClaimState }, { extractRecord }] =
+    const [{ resultIfCompleted, runClaimInBatch, runBatchCommand }, { getClaimState }, { extractRecord }] =
       await Promise.all([
         import('../claims/batch.ts'),
         import('../claims/lifecycle.ts'),
@@ -111,7 +111,7 @@ export const command = defineCommand({
           const own = { ...flow, ...run.dns, publish: publishes }
           const events = runClaim(request, { options: own, client: run.client(), io: run.io })
           let isSaid = publish !== undefined
-          return drainClaimEvents(events, run, async ({ event, claim }) => {
+          return runClaimInBatch(events, run, async ({ event, claim }) => {
             if (isSaid || event !== 'waiting' || !getClaimState(claim, io.clock.now()).needsRecord) return
             isSaid = true
             const { name, value } = extractRecord(claim, domain)
