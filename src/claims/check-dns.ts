@@ -155,7 +155,7 @@ export async function printNoValueNotice(
   else await io.warn(first.message)
 }
 
-/** Returns the report of a domain whose check ended with an error instead of a report. */
+/** Returns the row of a domain whose check ended with an error: a report with verdict `unknown`, and without servers. */
 export const emptyReport = (name: string): CheckReportJson => ({
   name,
   expected: null,

@@ -11,7 +11,7 @@ const RESOLVER_MS = 5000
 
 /**
  * Queries a resolver for the TXT set of the name. If the resolver lacks the record although the name servers have it, also queries
- * records of the zone that its cache might have from before: the NS set or, if DNSSEC validation fails, DS and DNSKEY.
+ * the resolver for records of the zone that its cache may hold outdated: the NS set or, if DNSSEC validation fails, DS and DNSKEY.
  *
  * @param zone zone of the name if the name servers have the record; otherwise undefined
  */

@@ -5,7 +5,7 @@ import { CLAIM_SHAPE, type CreateClaimRequest, type DomainClaim } from './types.
 /**
  * Creates a claim of a domain.
  *
- * @returns the claim, and whether it is new: with status 200 instead of 201, the service returns a claim that is already open
+ * @returns `claim`: the new claim, or an open one that the service returns with status 200 instead of 201; `created`: whether new
  */
 export async function createClaim(
   client: ServiceClient,
