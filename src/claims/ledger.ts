@@ -28,8 +28,8 @@ import { getClaimState } from './lifecycle.ts'
 
 const FORMAT = 1
 /**
- * Maximum number of completion candidates that are shown with statuses. For a longer list, no status is read, because each takes
- * file reads, which slow completion down.
+ * Maximum number of domains that completion offers with the statuses of their claims. For a longer list, no status is read,
+ * because each takes file reads, which slow completion down.
  */
 const MAX_STATUSES = 100
 /**
@@ -250,7 +250,7 @@ function namesBelow(directory: string, most = Number.POSITIVE_INFINITY): string[
     return names
   } catch (error) {
     // Other programs leave files between the directories, such as .DS_Store on macOS. So treat a file (ENOTDIR) like a missing
-    // directory (ENOENT): it has no names.
+    // directory (ENOENT), and return no names.
     if (['ENOENT', 'ENOTDIR'].includes(errnoCode(error) ?? '')) return []
     throw unusableFileError(directory, `it can't be read (${reasonOf(error)})`, { cause: error })
   } finally {

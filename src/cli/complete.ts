@@ -132,7 +132,9 @@ async function listValues(
   }
 }
 
-/** Resolves the settings with the command line's profile and base URL, which choose the ledger of the domains to offer. */
+/**
+ * Resolves the settings with the command line's profile and base URL: completion offers domains of the ledger that these select.
+ */
 function readSettings(before: readonly string[], context: Context) {
   const [profile, baseUrl] = [readOption(before, '--profile'), readOption(before, '--base-url')]
   const options: GivenOptions = { ...(profile && { profile }), ...(baseUrl && { baseUrl }) }

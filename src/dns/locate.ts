@@ -39,9 +39,9 @@ export const MAX_NS_HOSTS = 26
  * Finds the zone that holds a name, and the zone's name servers. Resolvers give the NS records of the top-level domain; from there
  * on, authoritative servers are queried, so that no resolver caches a negative answer about the name (RFC 2308).
  *
- * If this fails, as in private DNS or behind a firewall, the search starts again from the NS records that resolvers give for lower
- * levels, or for the root, which can deny the top-level domain. For a name below the registrable domain, these levels end above the
- * name itself, since it might not exist yet.
+ * If this fails, as in private DNS or behind a firewall, the search starts again from the NS records that resolvers give for a
+ * lower ancestor of the name, or for the root, which can deny the top-level domain. Below the registrable domain, resolvers aren't
+ * asked about the name itself, since it might not exist yet.
  */
 export async function findZone(name: string, check: DnsCheck): Promise<ZoneLocation> {
   const domain = registrableDomainOf(name)

@@ -11,7 +11,7 @@ export interface TxtLookupResult {
   readonly nameservers: readonly string[]
   /** Complete TXT set at the name, with its TTL in seconds (null for an empty set); null if the set isn't known for certain. */
   readonly set: { readonly values: readonly TxtValue[]; readonly ttl: number | null } | null
-  /** Why the set isn't known, for the end of an error message; null if it is known. */
+  /** Why the complete TXT set isn't known, for the end of an error message; null if it is known. */
   readonly reason: string | null
   /** TXT values of name servers if the complete set isn't known, for example because the servers disagree; otherwise empty. */
   readonly partial: readonly TxtValue[]

@@ -173,8 +173,8 @@ export interface FoundZone extends Delegation {
  */
 type ZoneNotFound = {
   /**
-   * Kind `no_domain`: delegations down to the registry that denies the domain. Kind `lost`: the last delegation that a resolver
-   * returned, if any.
+   * Delegations found on the way to the name. Kind `no_domain`: down to the registry that denies the domain. Kind `lost`: only the
+   * last one that a resolver returned, if any.
    */
   readonly path: readonly Delegation[]
 } & (

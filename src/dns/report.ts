@@ -8,7 +8,7 @@ export interface CheckReportJson {
   name: string
   /** Expected TXT value, untruncated; null if none is expected. */
   expected: string | null
-  /** `unknown` also if no value is expected; always `ready` if the service has accepted or completed the claim. */
+  /** Verdict of the check; `ready` if the service has accepted or completed the claim, else `unknown` if no value is expected. */
   verdict: CheckVerdict
   ready: boolean
   /** Seconds for which caches and lagging name servers may still give the old answer; null if unknown or irrelevant. */

@@ -151,8 +151,8 @@ function isCut(whole: string, text: string, least: number): boolean {
 }
 
 /**
- * Whether `seen` is a mistyped copy of `wanted`: apart from case and Unicode variants, they differ in one place, of at most three
- * characters and a sixth of the token. Random tokens hardly ever differ in so little.
+ * Whether `seen` is a mistyped copy of `wanted`: apart from case and Unicode variants, they differ in one place, by at most three
+ * characters and at most a sixth of the token's length. Two random tokens hardly ever differ in so little.
  */
 function isMistyped(wanted: string, seen: string, token: string): boolean {
   if (Math.abs(wanted.length - seen.length) > 8) return false

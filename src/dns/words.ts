@@ -267,7 +267,7 @@ export type RichText = readonly (string | FormattedFact)[]
  * 64 KB.
  */
 const MAX_VALUE_LENGTH = 300
-/** Maximum number of items that a message lists of one fact; the evidence has all of them. */
+/** Maximum number of items that a message shows of a fact that is a list; the finding's evidence has all items. */
 const MAX_LISTED = 6
 /** Maximum number of TXT values, or of name servers with addresses (`ServerFact`), that a message lists of one fact. */
 const MAX_LONG_LISTED = 2

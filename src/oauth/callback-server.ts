@@ -113,8 +113,8 @@ export async function startCallbackServer({ target, state, receive }: CallbackSe
   try {
     const port = await open(first, target.port)
     for (const host of others) {
-      // Fail if another program has the port of this address, because that program could receive the code. Ignore other errors: a
-      // machine without IPv6 can't listen on ::1.
+      // Fail if another program listens on this port of the host, because that program could receive the code. Ignore other errors:
+      // a machine without IPv6 can't listen on ::1.
       await open(host, port).catch((error: NodeJS.ErrnoException) => {
         if (error.code === 'EADDRINUSE') throw error
       })

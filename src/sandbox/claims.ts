@@ -40,7 +40,7 @@ interface ClaimsOptions {
   readonly lookUp: (name: string) => Promise<readonly string[]>
 }
 
-/** Statuses of a claim in which a verification request is accepted; in other statuses, it gets HTTP 409. */
+/** Statuses of a claim in which a verification request is accepted; in other statuses, the request gets HTTP 409. */
 const VERIFIABLE_STATUSES = ['pending', 'verified', 'blocked', 'completed']
 /** Statuses that end a claim. A claim in another status is superseded when its domain is claimed with other options. */
 const FINAL_STATUSES = ['completed', 'expired', 'superseded', 'canceled', 'failed']

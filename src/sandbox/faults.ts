@@ -134,7 +134,7 @@ function readFault(given: Record<string, unknown>) {
     kind,
     /** Matches the request paths that the fault applies to; `*` in the fault's `path` stands for any text. */
     path: new RegExp(`^${path.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*')}$`),
-    /** Whether faults of the kinds `status` and `reset` process the request too, so that it takes effect on the server. */
+    /** For `status` and `reset`: whether the sandbox processes the request before the fault, so that the request takes effect. */
     after: given['after'] === true,
     /** Milliseconds of real time to wait when the request arrives, before any processing. */
     beforeMs: number('before_ms', 0),

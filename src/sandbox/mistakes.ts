@@ -14,7 +14,7 @@ interface RecordParts {
 
 /** Deviations from a correctly published TXT record; an absent field means no deviation. */
 interface Difference {
-  /** Name of the published records. */
+  /** Name at which records are published instead of the claim's record name. */
   readonly at?: string
   readonly values?: readonly string[]
   /** The target of a CNAME record that replaces the TXT records. */

@@ -10,7 +10,7 @@ export interface ResourceState {
   readonly status: string
   /** Further state besides `status` whose change is reported, such as counts of contacts. */
   readonly details?: string
-  /** The state in words, for messages to the user. */
+  /** The resource's state in words, for messages to the user. */
   readonly text: string
   /** Present only in a final state; `error` is undefined on success. */
   readonly end?: { readonly error?: CliError | undefined }

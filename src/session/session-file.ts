@@ -132,7 +132,7 @@ export function rejectForeignSession(
 
 /** Requirements for an access token, and how to renew if the stored one doesn't fulfill them. */
 export interface RenewOptions {
-  /** Renews even if the access token that is stored at the start is still valid. */
+  /** Renews even if the access token stored at the start of the renewal is still valid. */
   readonly always?: boolean
   /** Access token that must not be returned: it has expired or soon will, or the service rejected it with 401. */
   readonly outdated?: string | undefined
@@ -157,8 +157,8 @@ export function findFreshAccessToken(
   if (session === undefined || session.ended !== undefined || always || scope !== undefined) return undefined
   const { access } = session
   if (access?.value === outdated || !isFresh(access, io.clock.now(), minLifetime)) return undefined
-  // Check service and client here, too: a sign-in at another service may have replaced the session while this process waited
-  // for the lock.
+  // Check service and client again: a sign-in at another service may have replaced the session while this process waited for the
+  // lock.
   rejectForeignSession(session, io)
   return access
 }

@@ -141,7 +141,7 @@ export async function resolveSettings(
   }
 }
 
-/** Returns the unparsed value and its source: option, else variable, else profile, else default; undefined without a value. */
+/** Returns a setting's unparsed value and its source: option, else variable, else profile, else default; undefined if none. */
 function resolveValue(
   key: string,
   setting: SettingDefinition<unknown>,

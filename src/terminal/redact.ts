@@ -57,7 +57,7 @@ function lowerCaseAscii(text: string): string {
   return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
 }
 
-/** Decodes a text's escapes and drops invisible characters. `ends` has the end of each decoded character in the original text. */
+/** Decodes a text's escapes and drops invisible characters. `ends[i]` is where decoded character `i` ends in the original text. */
 function decodeEscapes(text: string): { readonly plain: string; readonly ends: readonly number[] } {
   let plain = ''
   const ends: number[] = []

@@ -59,7 +59,7 @@ it('auth token of a profile that is not signed in hints at the profile that is s
   expect(stderr).toMatch(/not signed in\nhint: .*\(default\): mailclaim auth switch default\n$/)
 })
 
-it('auth token --scope prints an access token limited to that scope, which auth token without --scope does not print', async () => {
+it('`auth token --scope` prints an access token limited to that scope, and a later `auth token` prints a token with all scopes', async () => {
   const world = await signedIn()
   const before = world.session()
   const { exit, stdout } = await mailclaim(world, 'auth', 'token', '--scope', 'emails:send')
@@ -75,7 +75,7 @@ it('auth token --scope prints an access token limited to that scope, which auth 
   expect(await world.counts()).toMatchObject({ refreshes: 2, reuse_detections: 0 })
 })
 
-it('auth token --min-lifetime renews a token that is valid for less, and only warns if that token was renewed within the last minute', async () => {
+it('`auth token --min-lifetime` renews an access token with less time left, but only warns if that token is at most a minute old', async () => {
   const world = await signedIn()
   const token = async (...words: string[]) => {
     const { stdout, stderr } = await mailclaim(world, 'auth', 'token', '--json', ...words)

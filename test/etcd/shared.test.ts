@@ -80,7 +80,7 @@ describe('a session that machines share', () => {
     expect(await failureOf(readEtcdSessionStatus(a))).toMatchObject({ code: 'session_over' })
   })
 
-  test('a narrowed access token is not stored in etcd, but the new refresh token is', async () => {
+  test('a renewal for a narrower scope stores the new refresh token in etcd, but not the access token', async () => {
     const { a, service, renew } = await pair()
     const { value } = await renew(a, { scope: 'emails:send' })
     const found = await openEtcdStore(a).read()

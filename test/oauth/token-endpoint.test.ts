@@ -441,7 +441,7 @@ describe('a refresh', () => {
       ['a 503 with half a JSON object', '{"message":"wa', 503, 'application/json'],
       ['a 429 with a complete JSON object', '{"message":"wait"}', 429, 'application/json'],
       ['a 503 with a complete JSON object', '{}', 503, 'application/json'],
-    ])('a refresh has the outcome `unknown` if %s is truncated', async (_what, text, status, type) => {
+    ])('a truncated refresh response gives the outcome `unknown`: %s', async (_what, text, status, type) => {
       const answer = cutAfter(text, status, { 'retry-after': '1', 'content-type': type })
       expect((await refreshOnce(() => answer)).outcome.kind).toBe('unknown')
     })

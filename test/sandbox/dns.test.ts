@@ -224,7 +224,7 @@ test.each([
   ['with EDNS of less than 512 bytes', { edns: 100 }, true],
   ['with EDNS of 4096 bytes', { edns: 4096 }, false],
   ['over TCP', { transport: 'tcp' as const }, false],
-])('the TC bit of a response of about 900 bytes to a query %s is %s', async (_what, how: Ask, truncated) => {
+])('for a DNS query sent %s, the TC bit of a 900-byte response is %s', async (_what, how: Ask, truncated) => {
   const sandbox = await sandboxForTest()
   const long = Array.from({ length: 12 }, (_, n) => `${n}`.repeat(60))
   await put(sandbox, 'example.com', ...long)

@@ -61,7 +61,7 @@ test('a list request without a limit returns ten imports, or all grants', async 
 })
 
 test.each(['queued', 'in_progress', 'completed', 'failed'])(
-  'a filter for the status %s leaves only imports with that status',
+  'the sandbox, asked for imports with status=%s, lists only these',
   async (status) => {
     const sandbox = await sandboxForTest({ imports: 60 })
     const all = items((await api(sandbox, 'GET', '/contacts/imports?limit=100')).body)

@@ -51,7 +51,7 @@ async function take(...given: Parameters<typeof following>) {
 }
 
 describe('following', () => {
-  it('the delays between requests of a watch grow by half up to the maximum, after `steady` equal delays', async () => {
+  it('of the delays between requests of a watch, the first `steady` are equal, and the later ones grow by half up to a maximum', async () => {
     const { slept } = await take([...Array(10).fill('on'), 'end'])
     expect(slept).toEqual([2000, 3000, 4500, 6750, 10125, 15187.5, 22781.25, 30000, 30000, 30000])
     expect((await take([...Array(4).fill('on'), 'end'], { steady: 3 })).slept).toEqual([

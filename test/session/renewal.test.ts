@@ -307,7 +307,7 @@ describe('the access token', () => {
     expect(tokens).toEqual(['refresh-1', 'refresh-2'])
   })
 
-  it('an access token that is too long for the session file (17,000 bytes) is returned, but not stored', async () => {
+  it('a renewal returns, but does not store, an access token that is too long for the session file (17,000 bytes)', async () => {
     const world = await signedIn([() => jsonResponse(200, { ...TOKENS, access_token: 'x'.repeat(17_000) })])
     expect((await getCredential(world.io)).value).toHaveLength(17_000)
     expect(sessionIn(world.files)).toMatchObject({ generation: 2, refreshToken: 'refresh-2' })

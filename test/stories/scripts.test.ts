@@ -144,7 +144,7 @@ describe.runIf(needs('posix'))('environments', () => {
       expect((await list(format)).stdout, format).not.toContain('\u001b')
   })
 
-  test('with a read-only HOME, imports list and auth token succeed, and config set fails with the path in the error', async () => {
+  test('with a read-only HOME, `imports list` and `auth token` succeed, and `config set` fails with the path in the error', async () => {
     const world = scripted()
     // /sys is read-only even for root.
     const at = (line: string) =>

@@ -48,7 +48,7 @@ const FIELDS: readonly Column[] = [
   { field: 'refreshed_at', only: 'programs' },
   { field: 'message', only: 'programs' },
 ]
-/** Columns of the status. All are optional, so that the detail view leaves out fields that are null. */
+/** Columns of `auth status`. All are optional, so that the detail view leaves out fields that are null. */
 const COLUMNS = FIELDS.map((column): Column => ({ ...column, optional: true }))
 
 export const command = defineCommand({

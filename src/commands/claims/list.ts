@@ -10,7 +10,7 @@ import { printLocalList } from '../lists.ts'
 /** Maximum number of claims that are refreshed and printed together. */
 const PAGE_SIZE = 100
 const MAX_PARALLEL_REQUESTS = 6
-/** Number of consecutive failures of the service (exit 7) after which the command stops. */
+/** Number of consecutive failures of the service (exit 7) after which `claims list --refresh` fails. */
 const MAX_FAILURES_IN_ROW = 3
 
 export const command = defineCommand({

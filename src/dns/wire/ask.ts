@@ -148,7 +148,7 @@ async function send<Server extends DnsServer>(
   effects: DnsEffects,
 ): Promise<DnsMessage> {
   const [high = 0, low = 0] = effects.random.bytes(2)
-  // The id is 0 over HTTPS, as RFC 8484 section 4.1 recommends.
+  // Over HTTPS, the id of a query is 0, as RFC 8484 section 4.1 recommends.
   const id = server instanceof URL ? 0 : (high << 8) | low
   const timeoutMs = deadline.remainingMs()
   if (timeoutMs <= 0) throw new DnsTransportError('not_checked', 'no time left')

@@ -25,7 +25,7 @@ export function haveSameValues(some: readonly TxtValue[], others: readonly TxtVa
   return one.size === other.size && [...one.keys()].every((content) => other.has(content))
 }
 
-/** Maps values by the hex bytes of their character-strings, so that thousands of values can be compared quickly. */
+/** Maps TXT values by their character-strings in hex, so that thousands of values can be compared quickly. */
 function byContent(values: readonly TxtValue[]): Map<string, TxtValue> {
   const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
   return new Map(values.map((value) => [value.strings.map(hex).join(' '), value]))

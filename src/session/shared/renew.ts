@@ -84,7 +84,7 @@ async function runEtcdPass(pass: RenewalInput, renewal: EtcdRenewal): Promise<Re
   const { store } = renewal
   const { files } = store
 
-  // Step 2: deliver the outcomes of this machine's earlier commands to etcd, and read the session.
+  // Step 2: deliver the refresh outcomes in this machine's outcome files (`pending.…`) to etcd, and read the session.
   const found = await io.waiting('Waiting for etcd …', deliverOutcomesAndRead(store))
   if (found === undefined) throw notSignedInError(files.profile)
   const { session, marker: former } = found
@@ -130,7 +130,7 @@ async function runEtcdPass(pass: RenewalInput, renewal: EtcdRenewal): Promise<Re
   if (sent.kind === 'unused') {
     await storeOutcome(store, own, { session, marker: former }, sent.file)
     // If this pass replaced the renewal marker of another attempt, the service may have accepted the token in that attempt: the
-    // outcome stays unknown, although this request didn't use the token.
+    // outcome stays unknown, although the request of this pass didn't use the token.
     if (sent.file !== undefined && former !== null)
       throw unknownRefreshOutcomeError(store, own.marker, sent.error.message)
     return toUnusedTokenResult(sent)

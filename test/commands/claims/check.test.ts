@@ -238,7 +238,7 @@ test.each([
   'example.com --wait',
   'example.com example.net --value prefix=token',
   'https://example.com',
-])('mailclaim claims check %s is a usage error if no claim is known', async (words) => {
+])('mailclaim claims check %s exits 2 if the ledger is empty', async (words) => {
   const world = createWorld({ apiKey: undefined })
   expect((await world.run('claims', 'check', ...words.split(' '))).code).toBe(2)
 })
