@@ -221,7 +221,7 @@ export interface DnsRequest<Server = DnsServerAddress> {
 
 /** DNS transports, and the system's resolvers. `udp` and `tcp` resolve to a message that `DnsRequest.accept` accepts, or reject with a `DnsTransportError`. */
 export interface DnsNetwork {
-  /** Sends one datagram from a new port, against spoofing, and ignores datagrams from other addresses or ports. */
+  /** Sends a query as one datagram from a new port, against spoofing; ignores replies from other addresses or ports. */
   udp(exchange: DnsRequest): Promise<Uint8Array>
   /** Sends one query over a new TCP connection (RFC 7766), which is closed afterward. */
   tcp(exchange: DnsRequest): Promise<Uint8Array>
@@ -275,7 +275,7 @@ export interface Prompts {
   }): Promise<T>
 }
 
-/** The operating system's keychain. A call of it can hang, so each call has a time limit. */
+/** The operating system's keychain. A call to it can hang, so each call has a time limit. */
 export interface Keychain {
   /** Performs one operation. Never rejects: a failure is a result with `ok: false`. */
   call(request: KeychainRequest): Promise<KeychainResult>

@@ -12,7 +12,7 @@ const ORPHAN_MS = 2_000
 const end = () => process.kill(process.pid, 'SIGKILL')
 
 // Ignore signals: a service manager sends them to every process of the program, and the helper may hold the only copy of a
-// token. The parent kills the helper.
+// token. The parent process kills the helper after the call.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 
 process.once('message', async (request: KeychainRequest) => {

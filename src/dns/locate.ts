@@ -231,7 +231,7 @@ function isFromAbove(message: DnsMessage, zone: string): boolean {
   return message.answers.length === 0 && soa !== undefined && soa.zone !== zone && isWithin(zone, soa.zone)
 }
 
-/** Reads the NS records of a zone, with their glue, from an answer or a referral; undefined if it has none or is an error. */
+/** Reads the NS records of a zone, with their glue, from an answer or referral; undefined for an error, or without NS records. */
 function readDelegation(message: DnsMessage, zone: string, port: number): Delegation | undefined {
   if (message.rcode !== 'NOERROR') return undefined
   const records = [...message.answers, ...message.authority]

@@ -170,7 +170,7 @@ describe('limits for the record of a claim', () => {
 test.each([
   ['value', /^prefix=token-1\nprefix=token-2\n$/],
   ['zone', /^d1\.com\.\t300\tIN\tTXT\t"prefix=token-1"\nd2\.com\.\t300\tIN\tTXT\t"prefix=token-2"\n$/],
-])('claims record for two claims prints one line per record with --format %s', async (format, expected) => {
+])('`claims record` for two claims prints one line per record with --format %s', async (format, expected) => {
   const world = createWorld({
     respond(request) {
       const domain_id = request.split('/')[2] ?? ''

@@ -141,7 +141,7 @@ test('config set and config unset keep unknown keys of the configuration file', 
   })
 })
 
-test('an invalid resolver in the configuration file makes claims check fail, but not config get of another setting or config unset', async () => {
+test('an invalid resolver in the configuration file makes `claims check` fail, but not `config get` of another setting or `config unset`', async () => {
   const context = createFakeContext()
   write(context, { version: 1, profiles: { default: { resolver: 'soon', store: 'file' } } })
   expect(await type('config get store', context)).toMatchObject({ code: 0, stdout: 'file\n' })

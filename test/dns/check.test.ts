@@ -79,7 +79,7 @@ describe('the search for the zone of a name', () => {
     expect(ms).toBeLessThan(3000)
   })
 
-  test('a check finds a zone below a private top-level domain by the NS records of a resolver', async () => {
+  test('a check finds a zone below a private top-level domain by NS records that a resolver returns', async () => {
     const corp = {
       apex: 'shop.corp',
       servers: { 'dc.shop.corp': ['10.0.0.2'] },

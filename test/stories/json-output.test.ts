@@ -118,7 +118,7 @@ test('the JSON output of the commands for a claim matches the schemas from the c
 })
 
 test.each(['blocked', 'failed', 'expired', 'unheard-of'])(
-  'the JSON output of claims watch and claims get for a claim with status %s matches the schemas',
+  'the JSON output of `claims watch` and `claims get` for a claim with status %s matches the schemas',
   async (status) => {
     const world = await serve({ apiKey: true })
     const domain = `${status}.example.org`

@@ -92,7 +92,7 @@ const foldCase = (text: string): string =>
 const has = (what: string): string => `is not a domain name: it has ${what}`
 
 /**
- * Describes a text's first character for a message: spaces, tabs and line breaks by name, others by themselves and the code point.
+ * Describes a text's first character for a message: a space, tab or line break by name, another character with its code point.
  */
 function describeCharacter([character = '']: string): string {
   if (/[\t ]/.test(character)) return character === ' ' ? 'a space' : 'a tab'
