@@ -22,8 +22,8 @@ import {
   FINDING_TEXTS,
   type FindingCode,
   fillTemplate,
+  getDefaultSeverity,
   type ServerFact,
-  severityOf,
   toPlainText,
   verdictOf,
   verdictRankOf,
@@ -453,7 +453,7 @@ function staleSeconds(
 export function createFinding(code: FindingCode, facts: Evidence): Finding {
   const { message, fix } = FINDING_TEXTS[code]
   return {
-    ...{ code, severity: severityOf(code) },
+    ...{ code, severity: getDefaultSeverity(code) },
     message: toPlainText(fillTemplate(message, facts)),
     fix: toPlainText(fillTemplate(fix, facts)),
     evidence: facts,

@@ -189,7 +189,7 @@ export const verdictRankOf = (code: FindingCode): number => VERDICTS.findIndex((
 /** Returns the verdict of a check that expects a value, and whose most severe finding has this code. */
 export const verdictOf = (code: FindingCode): CheckVerdict => VERDICTS[verdictRankOf(code)]?.[0] ?? 'fix'
 /** Returns the default severity of a code: `error` for the verdicts `fix` and `unknown`, otherwise `warning`. */
-export const severityOf = (code: FindingCode): FindingSeverity =>
+export const getDefaultSeverity = (code: FindingCode): FindingSeverity =>
   verdictRankOf(code) < 2 ? 'error' : 'warning'
 
 /** Parts of messages, for placeholders of the kind `words` such as `{reason:words}`, by the value of the fact (here `reason`). */

@@ -11,7 +11,7 @@ import type {
 import { exitErrorOf } from '../../src/dns/report.ts'
 import { createCheckReport } from '../../src/dns/rules.ts'
 import type { TxtValue } from '../../src/dns/wire/txt-answer.ts'
-import { FINDING_TEXTS, type FindingCode, severityOf, verdictOf } from '../../src/dns/words.ts'
+import { FINDING_TEXTS, type FindingCode, getDefaultSeverity, verdictOf } from '../../src/dns/words.ts'
 
 const EXPECTED = 'prefix=token123'
 
@@ -164,7 +164,7 @@ const ROWS: readonly (readonly [code: FindingCode, seen: Partial<DnsObservations
 
 test.each(ROWS)('the finding %s comes first in example report %# and sets its verdict', (code, seen) => {
   const { verdict, ready, findings } = check(seen)
-  expect(findings[0]).toMatchObject({ code, severity: severityOf(code) })
+  expect(findings[0]).toMatchObject({ code, severity: getDefaultSeverity(code) })
   expect({ verdict, ready }).toEqual({
     verdict: verdictOf(code),
     ready: verdictOf(code) === 'ready_with_warning',
