@@ -55,7 +55,7 @@ export function watchSignals(
   for (const signal of SIGNALS) source.on(signal, handleSignal)
 
   return {
-    /** Resolves with the signal's exit code `ABORT_GRACE_MS` after the abort, unless `stop` is called first. */
+    /** Resolves `ABORT_GRACE_MS` after the abort, with the exit code of the signal, unless `stop` is called first. */
     forcedExit,
     stop,
     interrupts: {

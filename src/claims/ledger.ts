@@ -91,7 +91,10 @@ export async function forgetClaim(entry: LedgerEntry, ledger: Ledger): Promise<v
   catchError(() => rmdirSync(dirname(path)))
 }
 
-/** Reads the claims of a domain, the newest first: of the service in use, or of every service if no base URL is set. */
+/**
+ * Reads a domain's claims from the ledger, the newest first: those at the service in use, or at every service if no base URL is
+ * set.
+ */
 export function findClaimsByDomain(name: string, ledger: Ledger, onDamaged?: OnDamaged) {
   return read([nameKey(name)], ledger, onDamaged)
 }
@@ -109,7 +112,7 @@ export async function findClaimByDomainId(
   return found.find(({ claim }) => claim.domain_id === domainId)
 }
 
-/** Reads all claims in the ledger, the newest first: of the service in use, or of every service if no base URL is set. */
+/** Reads all claims in the ledger at the service in use, or at every service if no base URL is set; the newest first. */
 export function readAllClaims(ledger: Ledger, onDamaged?: OnDamaged): Promise<LedgerEntry[]> {
   return read(keysIn(ledger), ledger, onDamaged)
 }

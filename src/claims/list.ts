@@ -99,7 +99,7 @@ export async function readDomainList(from: string, takesIds: boolean, io: Io) {
 }
 
 /**
- * Reads a UTF-8 text without its byte order mark; invalid bytes become U+FFFD.
+ * Reads the UTF-8 text of a file, or of standard input for `-`, without its byte order mark; invalid bytes become U+FFFD.
  *
  * @throws CliError exit 2 if the text can't be read or is too large; the reason of the interrupt signal
  */

@@ -35,7 +35,7 @@ export interface TargetClaim {
    * known, until a response has the name.
    */
   name: string | undefined
-  /** The ledger's entry of the claim; undefined if there is none or it wasn't read. */
+  /** The ledger's entry of the claim; undefined if the ledger has none or wasn't read. */
   readonly entry: LedgerEntry | undefined
 }
 
@@ -102,7 +102,7 @@ export function parseDomain(text: string): string {
 
 export function toTarget(entry: LedgerEntry): TargetClaim {
   const { name, domain_id } = entry.claim
-  // The ledger saves only claims with a `domain_id`, so the empty string is never used; the type allows claims without one.
+  // The ledger saves only claims with a `domain_id`, so the empty string is never used; the type allows claims without it.
   return { domainId: domain_id ?? '', name: name ? normalizeDomainName(name) : undefined, entry }
 }
 

@@ -78,7 +78,10 @@ function prose(text: RichText): string {
   return text.map((part) => (typeof part === 'string' ? part : code(part.value))).join('')
 }
 
-/** Renders a code span with a fence that is longer than any run of backticks inside (CommonMark section 6.1), or `(empty)`. */
+/**
+ * Renders a value as a code span with a fence that is longer than any run of backticks inside (CommonMark section 6.1); an empty
+ * value as `(empty)`.
+ */
 function code(value: string): string {
   const clean = sanitizeLine(value)
   if (clean === '') return '(empty)'

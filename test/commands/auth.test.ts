@@ -162,7 +162,7 @@ describe('auth status', () => {
     })
   })
 
-  it('auth status during another login reports the state `active` once that login ends, `refreshing` while the login holds the lock, and `store_unavailable` if the login released the lock without writing the session file', async () => {
+  it('auth status during a concurrent login reports the state `active` once that login ends, `refreshing` while the login holds the lock, and `store_unavailable` if the login released the lock without writing the session file', async () => {
     const keychain = createFakeKeychain()
     const world = await signedIn({ keychain }, 'keychain')
     const { disk, lock } = world.files
