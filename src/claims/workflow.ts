@@ -39,7 +39,7 @@ export interface ClaimEvent {
   readonly error?: CliError | undefined
   /** Action that the user may have to take, in one line. */
   readonly hint?: string | undefined
-  /** The open claim that the service may have superseded when the new claim was created. */
+  /** An open claim of the same domain, which the service may have superseded when it created the new claim. */
   readonly earlier?: DomainClaim
 }
 

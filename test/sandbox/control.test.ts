@@ -106,7 +106,7 @@ describe('the fault', () => {
     expect((await token(sandbox, 'form', fields)).status).toBe(refreshes === 0 ? 200 : 400)
   })
 
-  test('a fault lets `skip` matching requests pass, and applies to the next `count` ones', async () => {
+  test('a sandbox fault lets `skip` matching requests pass, and applies to the next `count` ones', async () => {
     const sandbox = await sandboxForTest()
     const unavailable = { kind: 'status', status: 503 }
     await fault(sandbox, { ...unavailable, path: '/contacts/*', skip: 1, count: 2 })
@@ -164,7 +164,7 @@ describe('the virtual clock', () => {
     return { errors, clock: createVirtualClock((error) => void errors.push(error)) }
   }
 
-  test('a jump of the virtual clock runs the due timers in order, also those that a timer schedules', async () => {
+  test('a jump of the virtual clock runs the due timers in order, also timers that another timer has scheduled', async () => {
     const { clock, errors } = clockOf()
     const start = clock.now()
     const ran: string[] = []
