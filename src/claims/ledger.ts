@@ -158,7 +158,7 @@ export async function collectOpenClaimDomains(io: Io): Promise<string[]> {
   for (const key of keysIn(io)) {
     const [newest] = await read([key], io)
     if (newest !== undefined && getClaimState(newest.claim, io.clock.now()).isOpen)
-      open.push(normalizeDomainName(newest.claim.name ?? '') || (newest.claim.domain_id ?? ''))
+      open.push(toComparableDomain(newest.claim.name ?? '') || (newest.claim.domain_id ?? ''))
   }
   return open.sort()
 }
@@ -265,7 +265,7 @@ function namesBelow(directory: string, most = Number.POSITIVE_INFINITY): string[
  * Returns a domain name in its form for comparisons: lower case, A-labels (RFC 5890), without the final dot. A malformed name
  * isn't converted to A-labels.
  */
-export function normalizeDomainName(name: string): string {
+export function toComparableDomain(name: string): string {
   const checked = parseDomainName(name)
   return checked.ok ? checked.ascii : name.toLowerCase().replace(/\.$/, '')
 }
@@ -275,7 +275,7 @@ export function normalizeDomainName(name: string): string {
  */
 function nameKey(name: string): string {
   const checked = parseDomainName(name)
-  return checked.ok ? checked.ascii : hashOf(normalizeDomainName(name))
+  return checked.ok ? checked.ascii : hashOf(toComparableDomain(name))
 }
 
 /**

@@ -16,9 +16,9 @@ import {
   getBaseUrlIfSet,
   type LedgerEntry,
   locateInOtherLedgers,
-  normalizeDomainName,
   readAllClaims,
   saveClaim,
+  toComparableDomain,
 } from './ledger.ts'
 import { describeDomain, domainArg, getClaimState } from './lifecycle.ts'
 import { extractRecord } from './record.ts'
@@ -31,7 +31,7 @@ export interface TargetClaim {
    */
   readonly domainId: string
   /**
-   * The claim's domain, as `normalizeDomainName` returns it; a response with another name is refused. Undefined if only the id is
+   * The claim's domain, as `toComparableDomain` returns it; a response with another name is refused. Undefined if only the id is
    * known, until a response has the name.
    */
   name: string | undefined
@@ -103,7 +103,7 @@ export function parseDomain(text: string): string {
 export function toTarget(entry: LedgerEntry): TargetClaim {
   const { name, domain_id } = entry.claim
   // The ledger saves only claims with a `domain_id`, so the empty string is never used; the type allows claims without it.
-  return { domainId: domain_id ?? '', name: name ? normalizeDomainName(name) : undefined, entry }
+  return { domainId: domain_id ?? '', name: name ? toComparableDomain(name) : undefined, entry }
 }
 
 /** Lets the user pick a claim. @throws CliError exit 2 if the command isn't interactive or the ledger is empty */
@@ -133,13 +133,13 @@ async function pick(entries: readonly LedgerEntry[], io: Io): Promise<TargetClai
  */
 async function acceptResponse(answer: DomainClaim, target: Partial<TargetClaim>, io: Io) {
   const { name, domainId } = target
-  if (name !== undefined && answer.name && normalizeDomainName(answer.name) !== name)
+  if (name !== undefined && answer.name && toComparableDomain(answer.name) !== name)
     throw new WrongResourceError(`asked for the claim of ${name}, got that of ${clip(answer.name, 255)}`)
   if (domainId !== undefined && answer.domain_id && answer.domain_id !== domainId)
     throw new WrongResourceError(
       `asked for the claim ${domainId}, got the claim ${clip(answer.domain_id, 255)}`,
     )
-  if (answer.name) target.name ??= normalizeDomainName(answer.name)
+  if (answer.name) target.name ??= toComparableDomain(answer.name)
   const claim = answer.name || target.name === undefined ? answer : { ...answer, name: target.name }
   await saveClaim(claim, io)
   return claim
@@ -177,7 +177,7 @@ export async function refreshClaim(
 export async function claimDomain(request: CreateClaimRequest, { client, io }: ClientWithIo) {
   try {
     const { claim: answer, created } = await createClaim(client, request)
-    const name = normalizeDomainName(request.name)
+    const name = toComparableDomain(request.name)
     const claim = await acceptResponse(answer, { name }, io)
     // Refuse an invalid record now: otherwise a script could take a record outside of the domain from the JSON output, and add
     // it.

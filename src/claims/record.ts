@@ -5,7 +5,7 @@ import { CliError, usageError } from '../errors.ts'
 import { invalidResponseError } from '../service/problems.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { clip, sanitizeLine } from '../terminal/sanitize.ts'
-import { normalizeDomainName } from './ledger.ts'
+import { toComparableDomain } from './ledger.ts'
 import { domainArg } from './lifecycle.ts'
 
 /** The TXT record that proves ownership of a claim's domain. */
@@ -52,7 +52,7 @@ const RECORD_NAME = /^[\p{L}\p{Nd}_][\p{L}\p{M}\p{Nd}_-]*(\.[\p{L}\p{Nd}_][\p{L}
  * @throws CliError exit 7: `record_missing` without a TXT record, its value or any name; `unexpected_answer` if the record isn't
  *   safe to publish, or its name isn't within the domain
  */
-export function extractRecord(claim: DomainClaim, domain = normalizeDomainName(claim.name ?? '')): TxtRecord {
+export function extractRecord(claim: DomainClaim, domain = toComparableDomain(claim.name ?? '')): TxtRecord {
   const { record } = claim
   const name = record?.name || claim.name
   if (!record?.value || !name || (record.type ?? 'TXT').toUpperCase() !== 'TXT') {
@@ -65,7 +65,7 @@ export function extractRecord(claim: DomainClaim, domain = normalizeDomainName(c
   if (!RECORD_NAME.test(name) || sanitizeLine(name) !== name)
     throw invalidResponseError(`${JSON.stringify(name.slice(0, 300))} is not a valid record name`)
   const shown = clip(name, 300)
-  const within = normalizeDomainName(name)
+  const within = toComparableDomain(name)
   if (domain === '' || !isWithin(within, domain))
     throw invalidResponseError(`the record's name ${shown} isn't within ${domain || 'a domain'}`)
   const reserved = within.split('.').find((label) => RESERVED_LABELS.has(label))

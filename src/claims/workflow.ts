@@ -7,7 +7,7 @@ import type { Io } from '../terminal/io.ts'
 import { clip } from '../terminal/sanitize.ts'
 import { createDeadline, stepTimeoutMs } from '../timeout.ts'
 import type { CLAIM_EVENT_MEANINGS } from './definition.ts'
-import { findClaimsByDomain, normalizeDomainName } from './ledger.ts'
+import { findClaimsByDomain, toComparableDomain } from './ledger.ts'
 import { describeDomain, domainArg, getClaimState } from './lifecycle.ts'
 import {
   bestEffortOptions,
@@ -100,7 +100,7 @@ const MAX_VALUE_LENGTH = 255
 export async function* runClaim(request: CreateClaimRequest, setup: Omit<ClaimTask, 'target'>): ClaimEvents {
   const { options, io } = setup
   const claim = yield* createOrResume(request, options, setup)
-  const name = normalizeDomainName(request.name)
+  const name = toComparableDomain(request.name)
   const task = { ...setup, target: { domainId: claim.domain_id ?? '', name, entry: undefined } }
   if (!getClaimState(claim, io.clock.now()).isOpen) return yield* followClaim(task, claim)
   const record = extractRecord(claim, name)

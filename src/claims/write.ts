@@ -76,7 +76,7 @@ export async function runAndPrintClaim(
  * Prints an event on stderr, as a warning or as a line with the domain, with its hint below. Skips the text of a `done` event,
  * because the claim or the error follows.
  */
-export async function printClaimEvent({ event, claim, text, hint }: ClaimEvent, io: Io): Promise<void> {
+export async function sayClaimEvent({ event, claim, text, hint }: ClaimEvent, io: Io): Promise<void> {
   if (event === 'warning') await io.warn(text)
   else if (event !== 'done') await io.say(`${describeDomain(claim)}: ${text}`)
   if (hint !== undefined && !io.settings.quiet) await io.hint(hint)

@@ -4,7 +4,7 @@ import { extractRecord } from '../claims/record.ts'
 import { explainHost, findRecordLocation } from '../claims/record-location.ts'
 import { createDnsWaitReporter } from '../claims/watch-dns.ts'
 import type { ClaimEvent } from '../claims/workflow.ts'
-import { type ClaimPresenter, printClaimEvent } from '../claims/write.ts'
+import { type ClaimPresenter, sayClaimEvent } from '../claims/write.ts'
 import type { Io } from '../terminal/io.ts'
 import { createRenderContext } from '../terminal/output.ts'
 
@@ -43,7 +43,7 @@ export function createChecklist(publishes: boolean, io: Io): ClaimPresenter {
         case 'warning':
           // Remove the progress line before the warning: the wait that it describes may be over.
           await io.progress.end()
-          return printClaimEvent(event, io)
+          return sayClaimEvent(event, io)
         case 'record':
           return getClaimState(claim, io.clock.now()).needsRecord ? showRecord(event) : undefined
         case 'waiting':

@@ -1,7 +1,7 @@
 import { usageError } from '../errors.ts'
 import { createDeadline, type Deadline, stepTimeoutMs } from '../timeout.ts'
 import { observeDnssec } from './dnssec.ts'
-import { type DnsCheck, findZone } from './locate.ts'
+import { type CheckRun, findZone } from './locate.ts'
 import { type DnsObservations, detectInterception, groupByOutcome, mayBeLocalZone } from './observations.ts'
 import { findTxtAtOtherNames } from './other-names.ts'
 import type { CheckReport } from './report.ts'
@@ -87,7 +87,7 @@ export async function collectDnsObservations(
   const controller = createChildController(effects.signal)
   const cache = request.cache ?? createCheckCache(clock)
   const own = { ...effects, signal: controller.signal, dns: limited }
-  const check: DnsCheck = { name, expected, resolvers, port, deadline, cache, effects: own }
+  const check: CheckRun = { name, expected, resolvers, port, deadline, cache, effects: own }
   try {
     const location = await findZone(name, { ...check, deadline: deadline.limitedTo(LOCATE_MS) })
     const found = location.kind === 'found' ? location : undefined

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { DnsServerAddress } from '../context.ts'
-import type { DnsCheck } from './locate.ts'
+import type { CheckRun } from './locate.ts'
 import type { FoundZone, ZoneDnssecObservation } from './observations.ts'
 import { queryDns } from './wire/ask.ts'
 import type { DnsMessage, RecordOf } from './wire/message.ts'
@@ -21,7 +21,7 @@ const DIGESTS: Readonly<Record<number, string>> = { 1: 'sha1', 2: 'sha256', 4: '
 export async function observeDnssec(
   { zone, parent }: FoundZone,
   server: DnsServerAddress,
-  check: DnsCheck,
+  check: CheckRun,
 ): Promise<ZoneDnssecObservation | null> {
   if (parent === null) return null
   const ds = await queryDns(parent, { name: zone, type: 'DS', dnssecOk: true }, check)

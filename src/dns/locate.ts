@@ -9,7 +9,7 @@ import { canQueryName, collectNonRootAncestors, countLabels, isWithin } from './
 import { isRegistryZone, registrableDomainOf } from './wire/registry.ts'
 
 /** A DNS check in progress: the record to find, and what its queries need, such as resolvers and a deadline. */
-export interface DnsCheck {
+export interface CheckRun {
   /** Checked name in A-labels (RFC 5890 section 2.3.2.1), lowercase. */
   readonly name: string
   /** Expected TXT value; null if none is expected. */
@@ -43,7 +43,7 @@ export const MAX_NS_HOSTS = 26
  * lower ancestor of the name, or for the root, which can deny the top-level domain. Below the registrable domain, resolvers aren't
  * asked about the name itself, since it might not exist yet.
  */
-export async function findZone(name: string, check: DnsCheck): Promise<ZoneLocation> {
+export async function findZone(name: string, check: CheckRun): Promise<ZoneLocation> {
   const domain = registrableDomainOf(name)
   const above = await check.cache.memoize(
     `zone ${domain}`,
@@ -61,7 +61,7 @@ export async function findZone(name: string, check: DnsCheck): Promise<ZoneLocat
  * Searches for the zone of `target` by referrals, from each of `levels` in turn until one leads to a zone or to a registry's
  * denial. The NS records of a level come from the resolvers. Returns `lost` if no level leads to either.
  */
-async function findFrom(levels: readonly string[], target: string, check: DnsCheck): Promise<ZoneLocation> {
+async function findFrom(levels: readonly string[], target: string, check: CheckRun): Promise<ZoneLocation> {
   const replies = new Set<string>()
   const registry: FoundZone['registry'] = []
   let path: readonly Delegation[] = []
@@ -82,7 +82,7 @@ async function findFrom(levels: readonly string[], target: string, check: DnsChe
  */
 async function askResolvers(
   level: string,
-  { resolvers, port, deadline, effects }: DnsCheck,
+  { resolvers, port, deadline, effects }: CheckRun,
   replies: Set<string>,
 ): Promise<Delegation | undefined> {
   const askOne = async (resolver: DnsServer): Promise<Delegation | undefined> => {
@@ -113,7 +113,7 @@ async function askResolvers(
  * Follows referrals from the zone `start` down to the zone of `target`, or to a registry's denial. Ends at a zone whose servers
  * give no usable response; returns undefined if that is a registry's, because the target's zone is usually below it.
  */
-async function followReferrals(target: string, start: FoundZone, check: DnsCheck) {
+async function followReferrals(target: string, start: FoundZone, check: CheckRun) {
   let at = start
   while (at.zone !== target) {
     const answer = await askServers(at, target, check)
@@ -140,7 +140,7 @@ type PathReply = NonNullable<Awaited<ReturnType<typeof askServers>>>
  * answer; undefined without either. At a registry, a referral is preferred: a denial might be older than the domain, and another
  * answer might be an interceptor's. Appends to `at.registry` the servers of registries below the root that respond.
  */
-async function askServers(at: FoundZone, target: string, check: DnsCheck) {
+async function askServers(at: FoundZone, target: string, check: CheckRun) {
   const { zone, registry } = at
   const servers = await findServerAddresses(at, check)
   const askOne = async (server: DnsServerAddress) => {
@@ -166,7 +166,7 @@ async function askServers(at: FoundZone, target: string, check: DnsCheck) {
  * Finds the zone of `target` after a response without a referral: the queried zone, or a zone below it on the same server. Returns
  * `no_domain` if a registry denies the domain.
  */
-async function findFinalZone(at: FoundZone, reply: PathReply, target: string, check: DnsCheck) {
+async function findFinalZone(at: FoundZone, reply: PathReply, target: string, check: CheckRun) {
   const { server, message } = reply
   const soa = await findZoneSoa(reply, target, at.zone, check)
   const zone = soa?.zone ?? at.zone
@@ -193,7 +193,7 @@ const singleServerZone = (zone: string, server: DnsServerAddress): Delegation =>
  * Finds the SOA record of the zone that holds `target`: in the response or, without one there, by queries for the names above
  * `target`, up to `zone`. In a response with a CNAME, the SOA record may be of the zone where the chain ends, so it isn't used.
  */
-async function findZoneSoa({ server, message }: PathReply, target: string, zone: string, check: DnsCheck) {
+async function findZoneSoa({ server, message }: PathReply, target: string, zone: string, check: CheckRun) {
   const levels = [target, ...collectNonRootAncestors(target).toReversed()]
   for (const name of levels.filter((level) => isWithin(level, zone))) {
     const answer = name === target ? message : await queryDns(server, { name, type: 'SOA' }, check, LEVEL_MS)
@@ -257,7 +257,7 @@ function readReferral(message: DnsMessage, zone: string, name: string, port: num
  * Returns addresses of a zone's name servers from glue. If glue has fewer than three addresses, looks up up to three hosts without
  * glue as well.
  */
-async function findServerAddresses({ hosts }: Delegation, check: DnsCheck): Promise<DnsServerAddress[]> {
+async function findServerAddresses({ hosts }: Delegation, check: CheckRun): Promise<DnsServerAddress[]> {
   const glued = [...hosts.values()].flat()
   if (glued.length >= 3) return alternateFamilies(glued)
   const others = [...hosts].filter(([, known]) => known.length === 0).slice(0, 3)
@@ -275,7 +275,7 @@ function alternateFamilies(servers: readonly DnsServerAddress[]): DnsServerAddre
  * Looks up the IPv4 and IPv6 addresses of a name server at the resolvers. Empty if it has none; undefined if that is unknown, for
  * example because a DNS filter returns a loopback address instead.
  */
-export function resolveHost(host: string, check: DnsCheck): Promise<readonly DnsServerAddress[] | undefined> {
+export function resolveHost(host: string, check: CheckRun): Promise<readonly DnsServerAddress[] | undefined> {
   const { resolvers, port, cache } = check
   const lookUp = async (resolver: DnsServer, type: 'A' | 'AAAA') => {
     const message = await queryDns(resolver, { name: host, type, ...RECURSIVE }, check, RESOLVER_MS)

@@ -1,5 +1,5 @@
 import type { DnsServerAddress } from '../context.ts'
-import { type DnsCheck, isFromZone } from './locate.ts'
+import { type CheckRun, isFromZone } from './locate.ts'
 import type { OtherNameWithTxt } from './observations.ts'
 import { queryDns } from './wire/ask.ts'
 import { canQueryName, isWithin } from './wire/name.ts'
@@ -14,7 +14,7 @@ const SERVER_MS = 2500
  */
 function listCandidateNames(
   zone: string,
-  { name, expected }: DnsCheck,
+  { name, expected }: CheckRun,
 ): readonly (readonly [kind: OtherNameWithTxt['kind'], name: string])[] {
   const [first = ''] = name.split('.')
   const parent = name.slice(first.length + 1)
@@ -47,7 +47,7 @@ function listCandidateNames(
  * checked name. A wildcard doesn't reach below an existing name (RFC 4592 section 3.3.1). So if a random label below the checked
  * name gets the wildcard's answer, the checked name doesn't exist, and the wildcard covers it.
  */
-export async function findTxtAtOtherNames(server: DnsServerAddress, zone: string, check: DnsCheck) {
+export async function findTxtAtOtherNames(server: DnsServerAddress, zone: string, check: CheckRun) {
   const { name } = check
   const txtAt = async (owner: string) => {
     if (!canQueryName(owner)) return undefined

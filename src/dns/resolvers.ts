@@ -1,5 +1,5 @@
 import { stripDnssecTtls } from './dnssec.ts'
-import type { DnsCheck } from './locate.ts'
+import type { CheckRun } from './locate.ts'
 import { isConclusive, type ResolverObservation } from './observations.ts'
 import { toTxtObservation } from './servers.ts'
 import type { DnsServer } from './wire/address.ts'
@@ -18,7 +18,7 @@ const RESOLVER_MS = 5000
 export async function observeResolver(
   resolver: DnsServer,
   zone: string | undefined,
-  check: DnsCheck,
+  check: CheckRun,
 ): Promise<ResolverObservation> {
   const { name, expected } = check
   const deadline = check.deadline.limitedTo(RESOLVER_MS)

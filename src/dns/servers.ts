@@ -1,5 +1,5 @@
 import type { DnsServerAddress } from '../context.ts'
-import { type DnsCheck, findZone, isFromZone, isImplausible, MAX_NS_HOSTS, resolveHost } from './locate.ts'
+import { type CheckRun, findZone, isFromZone, isImplausible, MAX_NS_HOSTS, resolveHost } from './locate.ts'
 import type { CnameChain, FoundZone, ServerObservation, TxtObservation, TxtOutcome } from './observations.ts'
 import { DNS_PORT } from './wire/address.ts'
 import { awaitPreferred, type QueryResult, queryDns, sendQuery } from './wire/ask.ts'
@@ -20,7 +20,7 @@ const MAX_ADDRESSES = 24
  * Queries the name servers of the delegation and of the NS sets that they return, up to `MAX_ADDRESSES`. CNAMEs are followed at
  * authoritative servers, because a resolver could cache that a target doesn't exist yet.
  */
-export async function observeNameServers(location: FoundZone, check: DnsCheck) {
+export async function observeNameServers(location: FoundZone, check: CheckRun) {
   const { expected } = check
   const { zone } = location
   const hosts = new Set<string>()
@@ -74,7 +74,7 @@ export async function observeNameServers(location: FoundZone, check: DnsCheck) {
 /**
  * Returns the addresses of a name server, from glue or from resolvers; empty if it certainly has none, undefined if unknown.
  */
-async function findHostAddresses(host: string, { zone, hosts, parent }: FoundZone, check: DnsCheck) {
+async function findHostAddresses(host: string, { zone, hosts, parent }: FoundZone, check: CheckRun) {
   const glue = hosts.get(host) ?? []
   const addresses = glue.length > 0 ? glue : await resolveHost(host, check)
   // Without any glue in the delegation, nobody can look up name servers inside the zone, so treat such a server as having no
@@ -106,7 +106,7 @@ const NOT_ASKED: ServerReply = {
  * the value and without a host of the delegation in its NS set might be an interceptor with another zone of the same name, so it
  * is also queried for the registry's zone.
  */
-async function askServer(server: DnsServerAddress, { zone, hosts }: FoundZone, check: DnsCheck) {
+async function askServer(server: DnsServerAddress, { zone, hosts }: FoundZone, check: CheckRun) {
   const { name, expected, cache, effects } = check
   if (cache.isSilent(server)) return NOT_ASKED
   const reply = await sendQuery(server, { name, type: 'TXT' }, check.deadline.limitedTo(SERVER_MS), effects)
@@ -142,7 +142,7 @@ async function askServer(server: DnsServerAddress, { zone, hosts }: FoundZone, c
  * without AA): authoritative servers refuse or refer (RFC 1034 section 4.3.2). Returns false, and sends no query, if the server's
  * port isn't 53, because networks hardly intercept other ports.
  */
-async function answersForRegistry(server: DnsServerAddress, zone: string, check: DnsCheck): Promise<boolean> {
+async function answersForRegistry(server: DnsServerAddress, zone: string, check: CheckRun): Promise<boolean> {
   if (server.port !== DNS_PORT) return false
   const name = findPublicSuffix(zone) ?? zone.slice(zone.lastIndexOf('.') + 1)
   const question = { name, type: 'SOA', recursionDesired: true } as const
@@ -181,7 +181,7 @@ type CnameEnd = CnameChain & Pick<TxtAnswer, 'values' | 'ttl'>
  * Finds the end of a CNAME chain: in the server's own response if all targets are in the server's zone, and the response has TXT
  * records or is negative; otherwise at the name servers of the targets.
  */
-async function findCnameEnd(zone: string, txt: TxtAnswer, answer: TxtObservation, check: DnsCheck) {
+async function findCnameEnd(zone: string, txt: TxtAnswer, answer: TxtObservation, check: CheckRun) {
   const { aliases, values, ttl } = txt
   const { outcome, negativeTtl } = answer
   const isInZone = aliases.every((target) => isWithin(target, zone))
@@ -196,7 +196,7 @@ async function findCnameEnd(zone: string, txt: TxtAnswer, answer: TxtObservation
  *
  * @param visited the checked name and the targets so far
  */
-async function followCnames(visited: readonly string[], check: DnsCheck): Promise<CnameEnd> {
+async function followCnames(visited: readonly string[], check: CheckRun): Promise<CnameEnd> {
   const targets = visited.slice(1)
   const target = targets.at(-1) ?? ''
   const nothing = (isKnown: boolean): CnameEnd => ({ targets, isKnown, values: [], ttl: null })

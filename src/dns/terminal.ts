@@ -16,13 +16,13 @@ import {
 import { capitalize, toPlainText } from './words.ts'
 
 /** Colors of a report in a terminal, and the terminal's width in columns. */
-export interface TerminalLayout {
+export interface PaletteAndWidth {
   readonly palette: Palette
   readonly width: number
 }
 
 /** Renders a report for a terminal: the record, the answer of each server, the findings, and the waiting time. */
-export function renderTerminalReport(report: CheckReport, layout: TerminalLayout): string {
+export function renderTerminalReport(report: CheckReport, layout: PaletteAndWidth): string {
   const view = toReportView(report)
   return [
     headline(view, layout),
@@ -36,7 +36,7 @@ export function renderTerminalReport(report: CheckReport, layout: TerminalLayout
  * Renders the name, then the expected value and the result. Without an expected value, renders the TXT values or, if no answer
  * shows which data exists, the result.
  */
-function headline(view: ReportView, layout: TerminalLayout): string {
+function headline(view: ReportView, layout: PaletteAndWidth): string {
   const { name, zone, expected, title, provider, values } = view
   const { palette } = layout
   const inZone = zone === null || zone === name ? '' : ` in the zone ${zone}`
@@ -51,7 +51,7 @@ function headline(view: ReportView, layout: TerminalLayout): string {
   return heading + paragraph(`${capitalize(view.result)}${claim}`, '', layout, palette[view.tone])
 }
 
-function tables({ nameservers, resolvers }: ReportView, layout: TerminalLayout): string[] {
+function tables({ nameservers, resolvers }: ReportView, layout: PaletteAndWidth): string[] {
   const render = <T extends object>(columns: readonly Column[], rows: readonly T[]) =>
     rows.length === 0 ? [] : [createTable(columns, { ...layout, now: 0 }).render(rows)]
   const answers: readonly Column[] = [
@@ -79,7 +79,7 @@ function tables({ nameservers, resolvers }: ReportView, layout: TerminalLayout):
 const MAX_LISTED = 20
 
 /** Renders a finding: message, comparison of the expected value with the one found, fix. */
-function renderFinding(finding: FindingView, layout: TerminalLayout): string {
+function renderFinding(finding: FindingView, layout: PaletteAndWidth): string {
   const { palette } = layout
   const paint = palette[finding.tone]
   const message = toPlainText(finding.message)
@@ -100,7 +100,7 @@ function renderFinding(finding: FindingView, layout: TerminalLayout): string {
 function paragraph(
   text: string,
   symbol: string,
-  layout: TerminalLayout,
+  layout: PaletteAndWidth,
   paint = (line: string) => line,
   paintSymbol = paint,
 ): string {

@@ -3,10 +3,10 @@ import type { Io } from '../terminal/io.ts'
 import { type CheckResult, type NamedCheckResult, problemResult, warningResult } from './check-result.ts'
 import { examineDirectDns, examineResolvers } from './dns.ts'
 import {
+  examineConfigAndStateDirectories,
   examineConfiguration,
   examineCredential,
   examineCredentialStore,
-  examineDirectories,
   examineFileLocking,
 } from './machine.ts'
 import { examineNetwork } from './network.ts'
@@ -37,7 +37,7 @@ export async function examineSetup(commandIo: Io): Promise<NamedCheckResult[]> {
   const examined = examineNetwork(io)
   const network = examined.then((results) => results.network)
   const clock = examined.then((results) => results.clock)
-  const folders = run('folders', examineDirectories(io), 'not with a key')
+  const folders = run('folders', examineConfigAndStateDirectories(io), 'not with a key')
   const lock = folders.then(() => examineFileLocking(io))
   const results = await Promise.all([
     run('configuration', examineConfiguration(io)),

@@ -30,7 +30,7 @@ export async function examineConfiguration(io: Io): Promise<CheckResult> {
  * Checks that files can be written to the config and state directories, and that only this user can access these (not on Windows).
  * Creates a missing directory.
  */
-export async function examineDirectories(io: Io): Promise<CheckResult> {
+export async function examineConfigAndStateDirectories(io: Io): Promise<CheckResult> {
   const { config, state } = io.directories
   const tops = [config, state]
   for (const directory of tops) {
@@ -54,7 +54,7 @@ export async function examineDirectories(io: Io): Promise<CheckResult> {
 
 /**
  * Checks the keychain with a test secret if the session, or without one the next session, belongs there. The check of other
- * stores is left to `examineDirectories` (file) and `examineCredential` (etcd).
+ * stores is left to `examineConfigAndStateDirectories` (file) and `examineCredential` (etcd).
  */
 export async function examineCredentialStore(io: Io): Promise<CheckResult> {
   const profile = io.settings.profile.value

@@ -21,12 +21,12 @@ export const BEST_EFFORT_ETCD_TIMEOUT_MS = 2000
 /**
  * Returns access to the current profile's session in etcd, and to the files that this machine keeps of it. Sends no request.
  *
- * @param limitMs milliseconds for all requests to etcd together; by default, only each request is limited
+ * @param totalLimitMs milliseconds for all requests to etcd together; by default, only each request is limited
  * @throws CliError as `readEtcdConfig`
  */
-export function openEtcdStore(io: Io, limitMs?: number) {
+export function openEtcdStore(io: Io, totalLimitMs?: number) {
   const access = readEtcdConfig(io)
-  const etcd = createEtcdClient(io, access, limitMs)
+  const etcd = createEtcdClient(io, access, totalLimitMs)
   const open = async (found: EtcdValue | undefined): Promise<EtcdSessionAtRevision | undefined> =>
     found && { ...(await unsealSession(found.text, access)), revision: found.revision }
   return {
