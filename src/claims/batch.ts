@@ -44,7 +44,7 @@ export interface BatchItemResult {
  * Context of the work on one domain: its `Io`, client, DNS options and output functions. All but `releaseSlot` are shared by all
  * domains of the run.
  */
-export interface BatchContext {
+export interface BatchDomainContext {
   /**
    * `Io` without notices, warnings, hints, progress and prompts. Its requests to the service respect the rate limit and the run's
    * deadline (`limitToDeadline`).
@@ -90,7 +90,7 @@ export interface BatchDefinition {
    * Does the command's work for one domain. A thrown error becomes the domain's row; with exit 3 or 4, it also stops the run. An
    * interrupt stops the run without a row.
    */
-  readonly perform: (input: DomainInput, run: BatchContext) => Promise<BatchItemResult>
+  readonly perform: (input: DomainInput, run: BatchDomainContext) => Promise<BatchItemResult>
 }
 
 /**
@@ -161,7 +161,7 @@ async function readInputs(args: readonly string[], { from, all }: BatchOptions, 
 }
 
 /**
- * Creates the members of `BatchContext` that are the same for all domains, except `say` and `reportWait` (see `createReporter`).
+ * Creates the members of `BatchDomainContext` that are the same for all domains, except `say` and `reportWait` (see `createReporter`).
  *
  * @param signal aborts on an interrupt, or when an error of one domain stops all
  * @returns these members, and `requireTime`, which throws after the deadline or the abort, so that no work on a domain begins
@@ -268,7 +268,7 @@ function createReporter(work: BatchDefinition, badLines: number, io: Io) {
   const exits: ExitCode[] = []
   let finished = 0
   const printedCodes = new Set<string>()
-  const say: BatchContext['say'] = (...lines) => inTurn(() => writeStderrLines(lines, io))
+  const say: BatchDomainContext['say'] = (...lines) => inTurn(() => writeStderrLines(lines, io))
   return {
     say,
     async reportWait({ name, findings: [first] }: CheckReport) {
@@ -343,7 +343,7 @@ export function runVerifyOrWatchBatch(
   begin: (task: ClaimTask) => ClaimEvents,
   io: Io,
 ): Promise<void> {
-  const perform = async ({ domain }: DomainInput, run: BatchContext) => {
+  const perform = async ({ domain }: DomainInput, run: BatchDomainContext) => {
     const target = await findClaim(domain, run.io)
     const task = { target, client: run.client(), io: run.io, options: { ...options, ...run.dns } }
     return resultIfCompleted(target.entry, io.clock.now()) ?? runClaimInBatch(begin(task), run)
@@ -367,7 +367,7 @@ export function resultIfCompleted(entry: LedgerEntry | undefined, now: number): 
  */
 export async function runClaimInBatch(
   events: ClaimEvents,
-  { releaseSlot, warn, reportWait }: BatchContext,
+  { releaseSlot, warn, reportWait }: BatchDomainContext,
   onEvent?: (event: ClaimEvent) => Promise<void>,
 ): Promise<BatchItemResult> {
   const { claim, error, report } = await showEvents(events, async (seen) => {

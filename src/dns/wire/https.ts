@@ -1,6 +1,6 @@
 import { type DnsRequest, DnsTransportError, type HttpTransport, HttpTransportError } from '../../context.ts'
 import { excerpt } from '../../terminal/sanitize.ts'
-import { runDnsExchange } from './network.ts'
+import { runDnsExchangeWithTimeout } from './network.ts'
 
 /** Media type of DNS messages (RFC 8484 section 6). */
 const MEDIA_TYPE = 'application/dns-message'
@@ -15,7 +15,7 @@ export function exchangeDnsOverHttps(
   exchange: DnsRequest<URL>,
   http: Pick<HttpTransport, 'send'>,
 ): Promise<Uint8Array> {
-  return runDnsExchange(exchange, (resolve, reject) => {
+  return runDnsExchangeWithTimeout(exchange, (resolve, reject) => {
     const controller = new AbortController()
     post(exchange, http, controller.signal).then(resolve, reject)
     return () => controller.abort()

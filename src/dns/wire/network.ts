@@ -65,7 +65,7 @@ function toDnsTransportError(error: NodeJS.ErrnoException, { address }: DnsServe
  *
  * @param start starts the exchange, and returns the function that closes it
  */
-export async function runDnsExchange(
+export async function runDnsExchangeWithTimeout(
   { timeoutMs, signal }: Pick<DnsRequest, 'timeoutMs' | 'signal'>,
   start: (resolve: (answer: Uint8Array) => void, reject: (error: Error) => void) => () => void,
 ): Promise<Uint8Array> {
@@ -90,7 +90,7 @@ export async function runDnsExchange(
 
 /** Sends a query over UDP, and waits for a datagram that `accept` takes; others are ignored. */
 const exchangeUdp = (exchange: DnsRequest): Promise<Uint8Array> =>
-  runDnsExchange(exchange, (resolve, reject) => {
+  runDnsExchangeWithTimeout(exchange, (resolve, reject) => {
     const { server, message, accept } = exchange
     const socket = createSocket(isIPv6(server.address) ? 'udp6' : 'udp4')
     const fail = (error: Error) => reject(toDnsTransportError(error, server))
@@ -109,7 +109,7 @@ const exchangeUdp = (exchange: DnsRequest): Promise<Uint8Array> =>
  * of the server, so that a hostile server can't keep the exchange busy.
  */
 const exchangeTcp = (exchange: DnsRequest): Promise<Uint8Array> =>
-  runDnsExchange(exchange, (resolve, reject) => {
+  runDnsExchangeWithTimeout(exchange, (resolve, reject) => {
     const { server, message, accept } = exchange
     const socket = connect({ host: server.address, port: server.port, noDelay: true })
     const noAnswer = () => reject(new DnsTransportError('unreachable', 'no answer to this query'))
