@@ -168,7 +168,7 @@ describe.runIf(needs('posix'))('the compile cache', () => {
   })
 
   it.each(['home', 'cache', 'mailclaim', 'compiled'] as const)(
-    'compiled code is not cached if others can write to the %s directory',
+    'compiled code is not cached if other users can write to the %s directory',
     (which) => {
       for (const mode of [0o777, 0o775, 0o757]) {
         const created = createCache()

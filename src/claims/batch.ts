@@ -226,7 +226,7 @@ function limitToDeadline({ http, interrupts }: Io, deadline: Deadline): HttpTran
   }
 }
 
-/** A DNS finding or an error of one or more domains, for the summary. */
+/** A DNS finding or an error that one or more domains of the run have, for the summary of the run. */
 interface Cause {
   /**
    * Code of the error or finding; for a finding whose DNS provider is known, "CODE at PROVIDER". Domains with the same title are

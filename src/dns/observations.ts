@@ -265,8 +265,8 @@ export function detectInterception(observed: Pick<DnsObservations, 'servers' | '
  */
 export function mayBeLocalZone({ zone, path, registry }: FoundZone, servers: readonly ServerObservation[]) {
   if (servers.length > 0 && servers.every(({ address }) => isPrivateAddress(address))) return true
-  // Below a private top-level domain, which has no registry, and after a search from the root, as with an authoritative server
-  // given as resolver, ignore all signs of a local zone other than private addresses.
+  // Ignore the other signs of a local zone in two cases: after a search that began at the root, as with an authoritative server
+  // given as resolver; and below a private top-level domain, which has no registry.
   if (path[0]?.zone === '.' || findPublicSuffix(zone) === undefined) return false
   const { withRecord, withoutRecord } = groupByOutcome(servers)
   const isUnproven = registry.length + withRecord.length === 0 && withoutRecord.length > 0

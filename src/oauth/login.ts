@@ -20,7 +20,7 @@ export interface LoginOptions {
   readonly timeoutMs: number
   /** `--issuer`: identifier of the authorization server (RFC 8414 section 2); if undefined, the base URL. */
   readonly issuer: string | undefined
-  /** `--authorization-endpoint`; undefined to use what `discoverAuthorizationServer` returns. */
+  /** `--authorization-endpoint`; undefined to use the endpoint that `discoverAuthorizationServer` returns. */
   readonly authorizationEndpoint: string | undefined
 }
 

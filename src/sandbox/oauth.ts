@@ -207,7 +207,7 @@ export function createOAuthServer({ now, issuer, key, accessTokenSeconds }: OAut
     revokeAll(): void {
       for (const grant of issued) revoke(grant, 'revoked_from_api')
     },
-    /** Whether an access token was issued here, hasn't expired, and its grant isn't revoked. */
+    /** Whether an access token was issued by this server, hasn't expired, and its grant isn't revoked. */
     isValid(accessToken: string): boolean {
       const known = accessTokens.get(accessToken)
       return known !== undefined && known.expires > now() && known.grant.revokedAt === undefined
