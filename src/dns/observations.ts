@@ -291,7 +291,7 @@ export function groupByOutcome(servers: readonly ServerObservation[]) {
   }
 }
 
-/** Whether an outcome proves which TXT records or CNAME the name has, including none. */
+/** Whether an outcome proves which TXT records or CNAME the name has, or that it has neither. */
 export const isConclusive = (outcome: TxtOutcome): boolean =>
   ['match', 'mismatch', 'absent', 'nxdomain', 'alias'].includes(outcome)
 

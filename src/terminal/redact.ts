@@ -6,7 +6,9 @@ const ESCAPES =
   /\\+u([\da-f]{4})|\\+u\{([\da-f]{1,6})\}|\\+x([\da-f]{2})|\\+|%([\da-f]{2})|&#x([\da-f]{1,8});|&#(\d{1,8});/
 /** Matches characters that hide a secret from a search: zero-width ones, U+FFFD, most controls (UTF-16 read as UTF-8 has NULs). */
 const INVISIBLE = /[\0-\b\u000e-\u001f\u007f\u00ad\u200b-\u200f\u2060\ufeff\ufffd]/
-/** Matches an escape, an invisible character, or the end of the text, so that a loop over the matches gets all text between. */
+/**
+ * Matches an escape, an invisible character, or the end of the text, so that a loop over the matches gets all text between them.
+ */
 const SPELLINGS = new RegExp(`${ESCAPES.source}|${INVISIBLE.source}|$`, 'gi')
 
 /**

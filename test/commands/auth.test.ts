@@ -151,7 +151,7 @@ describe('auth status', () => {
     expect(await state(world)).toMatchObject({ state: 'elsewhere', exit: 4 })
   })
 
-  it('auth status with a locked keychain reports the state `store_unavailable`, and exits 4', async () => {
+  it('`auth status` with a locked keychain reports the state `store_unavailable`, and exits 4', async () => {
     const keychain = createFakeKeychain()
     const world = await signedIn({ keychain }, 'keychain')
     keychain.trouble = 'locked'

@@ -56,7 +56,7 @@ test('mailclaim claim warns and waits until its --timeout after the reader of it
   expect(context.stderr.text).toContain('timed out after 60 seconds')
 })
 
-test('claims check of several domains exits 0 without a warning if the reader of its output closes the pipe', async () => {
+test('`claims check` of several domains exits 0 without a warning if the reader of its output closes the pipe', async () => {
   const { context, run } = createWorld()
   expect(await run('claims', 'check', ...DOMAINS, '--format', 'jsonl')).toBe(0)
   expect(context.stderr.text).not.toContain('warning')

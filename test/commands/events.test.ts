@@ -106,7 +106,7 @@ it('claims verify --wait --format jsonl begins with the events `dns`, `verificat
   expect(events.at(-1)?.event).toBe('done')
 })
 
-it('imports watch --format jsonl prints exactly the documented events', async () => {
+it('`imports watch --format jsonl` prints exactly the documented events', async () => {
   const steps = ['queued', 'in_progress', 'in_progress', 'failure', 'completed']
   let turn = 0
   const context = createFakeContext({

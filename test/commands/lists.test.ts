@@ -106,7 +106,7 @@ describe('a list of the service', () => {
     )
   })
 
-  it('grants list shows a revoked grant as "revoked" in TSV, and with the time of revocation in a table', async () => {
+  it('`grants list` shows a revoked grant as "revoked" in TSV, and with the time of revocation in a table', async () => {
     const { type } = await sandboxWith({ grants: 40 })
     const states = async (state: string, format: string) =>
       new Set(
@@ -130,7 +130,7 @@ describe('the columns of imports list', () => {
     expect(err).toBe('')
   })
 
-  it('imports list on a terminal of 110 columns hints at the column that it left out', async () => {
+  it('`imports list` on a terminal of 110 columns hints at the column that it left out', async () => {
     const { type } = await sandboxWith({ imports: 10 })
     const { out, err } = await type('imports list --no-color', 110)
     for (const title of COUNTS) expect(lines(out)[0]).toContain(title)
@@ -165,7 +165,7 @@ it.each([
   expect(result.err).toMatch(/^error: /)
 })
 
-test('grants list --json writes 100,000 items in pieces of less than 10,000 characters', async () => {
+test('`grants list --json` writes 100,000 items in pieces of less than 10,000 characters', async () => {
   const pages = 1000
   let page = 0
   const context = createFakeContext({

@@ -454,7 +454,7 @@ describe('login', () => {
       ['key_0123456789\\n\n', 'characters'],
       ['k\0e\0y\0\n', 'UTF-8'],
       ['two\nlines\n', 'that is not an API key'],
-    ])('login --with-api-key rejects the input %j with exit 2', async (text, message) => {
+    ])('`login --with-api-key` rejects the input %j with exit 2', async (text, message) => {
       const context = createFakeContext()
       context.stdin.stream.end(text)
       const started = start(context, { store: 'file', withApiKey: true })

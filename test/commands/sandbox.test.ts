@@ -62,7 +62,7 @@ test('sandbox --exit-with-stdin ends when standard input closes', async () => {
   await expect(ended).resolves.toBeUndefined()
 })
 
-test('sandbox --port with a port in use fails with `port_unavailable`, exit 1, and a hint', async () => {
+test('`sandbox --port` with a port in use fails with `port_unavailable`, exit 1, and a hint', async () => {
   const context = createFakeContext()
   const { text } = await start(context, {}, true)
   const { base_url: baseUrl } = JSON.parse(text) as { base_url: string }

@@ -94,7 +94,7 @@ test('claims verify of a completed claim does not suggest `claims watch`', async
   expect(stderr).not.toContain('hint: to follow it')
 })
 
-test('a response about another import ends imports watch with `unexpected_answer`', async () => {
+test('a response about another import ends `imports watch` with `unexpected_answer`', async () => {
   let reads = 0
   const answer = () => ({ object: 'contact_import', id: reads++ > 1 ? 'i2' : 'i1', status: 'in_progress' })
   const world = createWorld({ respond: answer })

@@ -156,7 +156,7 @@ test('claims check --format table of a completed claim says that the domain no l
   expect(stdout).toBe('example.com no longer needs its record: the domain is yours\n')
 })
 
-test('claims check with --value needs no account', async () => {
+test('`claims check` with --value needs no account', async () => {
   const world = createWorld({ apiKey: undefined, txt: () => ['v=spf1 -all', 'prefix=older'] })
   const given = await world.run('claims', 'check', 'example.com', '--value', ` "${VALUE}"`, '--json')
   expect(given.code).toBe(8)
