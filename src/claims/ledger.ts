@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import type { Context } from '../context.ts'
 import { parseDomainName } from '../dns/wire/name.ts'
 import { CliError } from '../errors.ts'
-import { parseTimestamp } from '../service/timestamps.ts'
+import { parseTimestampMs } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { isProfileName } from '../settings/profiles.ts'
 import { getSetting, type Settings } from '../settings/settings.ts'
@@ -210,7 +210,7 @@ async function read(keys: Iterable<string>, ledger: Ledger, onDamaged?: OnDamage
   }
   const seenAt = ({ seen_at }: LedgerEntry) => Date.parse(seen_at)
   // The service may omit `created_at`, so fall back to the time of the last response.
-  const at = (entry: LedgerEntry) => parseTimestamp(entry.claim.created_at) ?? seenAt(entry)
+  const at = (entry: LedgerEntry) => parseTimestampMs(entry.claim.created_at) ?? seenAt(entry)
   return entries.sort((one, other) => at(other) - at(one) || seenAt(other) - seenAt(one))
 }
 

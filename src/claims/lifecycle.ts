@@ -1,5 +1,5 @@
 import { CliError, type ErrorCode } from '../errors.ts'
-import { parseTimestamp } from '../service/timestamps.ts'
+import { parseTimestampMs } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { clip } from '../terminal/sanitize.ts'
 
@@ -90,7 +90,7 @@ export function getClaimState(claim: DomainClaim, now: number): ClaimState {
     const [phase, code, text] = end
     return ended(claim, phase, code, `${text}${status === 'failed' ? why : ''}`)
   }
-  const expiry = parseTimestamp(claim.expires_at)
+  const expiry = parseTimestampMs(claim.expires_at)
   if (expiry !== undefined && expiry + MAX_SKEW_MS <= now)
     return ended(
       claim,

@@ -15,7 +15,7 @@ import {
   getBaseUrl,
   getClientId,
   getSetting,
-  isJsonFormat,
+  isJsonOrJsonl,
   type Settings,
   type UnparsedSettings,
 } from '../settings/settings.ts'
@@ -56,7 +56,7 @@ const MAX_KEY_LENGTH = 2000
 export async function signIn(options: SignInOptions, outerIo: Io, columns: readonly Column[]): Promise<void> {
   const { withApiKey, timeoutMs } = options
   // With JSON output, open no browser: the process that reads the output gets the authorization URL, and shows it to its user.
-  const opensBrowser = options.opensBrowser && !isJsonFormat(outerIo.settings)
+  const opensBrowser = options.opensBrowser && !isJsonOrJsonl(outerIo.settings)
   const { environment, stdin, stderr } = outerIo
   const isUnattended = environment.ci || !(stdin.isTTY || stderr.isTTY)
   if (!withApiKey && (outerIo.settings.noInput || (opensBrowser && isUnattended))) {
@@ -192,7 +192,7 @@ async function signInWithBrowser(opensBrowser: boolean, timeoutMs: number, prepa
  */
 function createReporter({ openBrowser, readInput }: LoginOptions, io: Io): LoginReporter {
   const { settings, stderr } = io
-  const isForProgram = isJsonFormat(settings)
+  const isForProgram = isJsonOrJsonl(settings)
   const output = createIo(io, { ...settings, quiet: isForProgram && !stderr.isTTY, silent: false })
   return {
     async ready(url) {

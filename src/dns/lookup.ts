@@ -1,7 +1,7 @@
 import { collectDnsObservations, type DnsCheckRequest } from './check.ts'
 import { detectInterception, isConclusive } from './observations.ts'
 import type { DnsEffects } from './wire/ask.ts'
-import { deduplicateValues, haveSameValues, type TxtValue } from './wire/txt-answer.ts'
+import { deduplicateValues, haveSameValues, type TxtRdata } from './wire/txt-answer.ts'
 
 /** Result of a TXT lookup at the authoritative servers of a name. */
 export interface TxtLookupResult {
@@ -10,11 +10,11 @@ export interface TxtLookupResult {
   /** Host names of the zone's name servers (an address if no name is known); empty if the zone wasn't found. */
   readonly nameservers: readonly string[]
   /** Complete TXT set at the name, with its TTL in seconds (null for an empty set); null if the set isn't known for certain. */
-  readonly set: { readonly values: readonly TxtValue[]; readonly ttl: number | null } | null
+  readonly set: { readonly values: readonly TxtRdata[]; readonly ttl: number | null } | null
   /** Why the complete TXT set isn't known, for the end of an error message; null if it is known. */
   readonly reason: string | null
   /** TXT values of name servers if the complete set isn't known, for example because the servers disagree; otherwise empty. */
-  readonly partial: readonly TxtValue[]
+  readonly partial: readonly TxtRdata[]
 }
 
 /**

@@ -2,7 +2,7 @@ import type { DnsServerAddress } from '../context.ts'
 import { type DnsServer, hasIpv6Address, isPrivateAddress } from './wire/address.ts'
 import type { SoaSummary } from './wire/message.ts'
 import { findPublicSuffix } from './wire/registry.ts'
-import type { TxtValue } from './wire/txt-answer.ts'
+import type { TxtRdata } from './wire/txt-answer.ts'
 
 /**
  * Outcomes of a TXT query to one server, with their labels in reports:
@@ -35,7 +35,7 @@ export type TxtOutcome = keyof typeof OUTCOME_LABELS
 export interface TxtObservation {
   readonly outcome: TxtOutcome
   /** TXT set at the name or at the end of its CNAME chain. */
-  readonly values: readonly TxtValue[]
+  readonly values: readonly TxtRdata[]
   /** TTL in seconds of the TXT set or of the first CNAME; null without either. From a resolver's cache: the time left. */
   readonly ttl: number | null
   /** Negative TTL in seconds (RFC 2308 section 5); null if the response has TXT records, or no SOA record. */
@@ -93,7 +93,7 @@ export interface TxtAtOtherNames {
    * TXT values of a wildcard that covers the checked name, which then has no records itself (RFC 4592). Empty if the response has
    * only the wildcard's CNAME; null without such a wildcard.
    */
-  readonly wildcard: readonly TxtValue[] | null
+  readonly wildcard: readonly TxtRdata[] | null
 }
 
 /** A name where the expected record often ends up by mistake, with its TXT values. */
@@ -105,7 +105,7 @@ export interface OtherNameWithTxt {
    */
   readonly kind: 'doubled' | 'wrong' | 'used'
   /** TXT set at `name`, with at least one value, not necessarily the expected one. */
-  readonly values: readonly TxtValue[]
+  readonly values: readonly TxtRdata[]
 }
 
 /** CNAME chain that starts at the checked name, according to the authoritative servers of each zone. */

@@ -6,7 +6,7 @@ import { awaitPreferred, type QueryResult, queryDns, sendQuery } from './wire/as
 import { collectNsHosts, type DnsMessage, findSoa } from './wire/message.ts'
 import { canQueryName, isWithin } from './wire/name.ts'
 import { findPublicSuffix } from './wire/registry.ts'
-import { hasTxtValue, MAX_CNAMES, readTxtAnswer, type TxtAnswer, type TxtValue } from './wire/txt-answer.ts'
+import { hasTxtValue, MAX_CNAMES, readTxtAnswer, type TxtAnswer, type TxtRdata } from './wire/txt-answer.ts'
 
 /** Maximum milliseconds for a query to one name server. */
 const SERVER_MS = 4000
@@ -166,7 +166,7 @@ export function toTxtObservation(reply: QueryResult, name: string, expected: str
   }
 }
 
-function outcomeOf(rcode: string, values: readonly TxtValue[], expected: string | null): TxtOutcome {
+function outcomeOf(rcode: string, values: readonly TxtRdata[], expected: string | null): TxtOutcome {
   if (rcode === 'NXDOMAIN') return 'nxdomain'
   if (rcode === 'REFUSED') return 'refused'
   if (rcode !== 'NOERROR') return rcode === 'SERVFAIL' ? 'servfail' : 'lame'

@@ -1,5 +1,5 @@
 import { escapeCodePoint, sanitizeLine } from '../terminal/sanitize.ts'
-import { decodeTxtBytes, decodeTxtValues, type TxtValue } from './wire/txt-answer.ts'
+import { decodeTxtBytes, decodeTxtValues, type TxtRdata } from './wire/txt-answer.ts'
 
 /** Faults of a TXT value, the most specific first: if several values are wrong, the first fault in this order is reported. */
 const FAULTS = [
@@ -62,7 +62,7 @@ const stripQuotes = (text: string): string => stripInvisible(text).replace(QUOTE
  */
 export function findSpecificFault(
   expected: string,
-  values: readonly TxtValue[],
+  values: readonly TxtRdata[],
   mayBeCut = false,
 ): FaultWithValues | undefined {
   const read = values.filter(({ bytes }) => bytes.length <= MAX_COMPARED_BYTES).slice(0, MAX_COMPARED_VALUES)
@@ -82,7 +82,7 @@ export function findSpecificFault(
  *
  * @param mayBeCut as in `findSpecificFault`
  */
-export function findValueFault(expected: string, value: TxtValue, mayBeCut = false): ValueFault | undefined {
+export function findValueFault(expected: string, value: TxtRdata, mayBeCut = false): ValueFault | undefined {
   const seen = decodeTxtBytes(value.bytes)
   const wanted = stripQuotes(expected)
   if (seen === expected || wanted === '') return undefined
@@ -109,7 +109,7 @@ export function findValueFault(expected: string, value: TxtValue, mayBeCut = fal
  * Formats a TXT value for users: its character-strings joined or, if one of several is the expected value (apart from quotation
  * marks and invisible characters), each in quotation marks, because joined text would hide their bounds.
  */
-function formatValue(expected: string, { bytes, strings }: TxtValue): string {
+function formatValue(expected: string, { bytes, strings }: TxtRdata): string {
   const texts = strings.map(decodeTxtBytes)
   return texts.length > 1 && texts.some((text) => stripQuotes(text) === stripQuotes(expected))
     ? texts.map((text) => `"${text}"`).join(' ')

@@ -10,7 +10,7 @@ const SHAPE =
  *
  * @returns milliseconds since 1970; undefined for anything else, including impossible dates
  */
-export function parseTimestamp(value: unknown): number | undefined {
+export function parseTimestampMs(value: unknown): number | undefined {
   const match = typeof value === 'string' ? SHAPE.exec(value.trim()) : null
   if (match === null) return undefined
   const [, day = '', time = '00:00', fraction = '', hours = '+00', minutes = '00'] = match
@@ -25,7 +25,7 @@ export function parseTimestamp(value: unknown): number | undefined {
  * no timestamp.
  */
 export function formatServiceTimestamp(value: unknown, { now, width }: RenderContext): string | undefined {
-  const at = parseTimestamp(value)
+  const at = parseTimestampMs(value)
   if (at === undefined) return undefined
   return Number.isFinite(width) ? formatRelativeTime(at, now) : formatUtcTime(at)
 }
@@ -35,7 +35,7 @@ export function formatServiceTimestamp(value: unknown, { now, width }: RenderCon
  * timestamp.
  */
 export function formatTimestampWithRelativeTime(value: unknown, context: RenderContext): string | undefined {
-  const at = parseTimestamp(value)
+  const at = parseTimestampMs(value)
   const readable = formatServiceTimestamp(value, context)
   return at === undefined || !Number.isFinite(context.width) ? readable : `${readable} (${formatUtcTime(at)})`
 }

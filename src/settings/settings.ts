@@ -125,13 +125,13 @@ export async function resolveSettings(
     chosen,
     format,
     fields: options.fields,
-    quiet: options.quiet === true || isJsonFormat({ format }),
+    quiet: options.quiet === true || isJsonOrJsonl({ format }),
     silent: options.quiet === true,
     verbose: options.verbose === true,
     noInput,
     // A getter, because few commands prompt, and checking for a terminal takes system calls.
     get interactive() {
-      return !noInput && !environment.ci && !isJsonFormat({ format }) && stdin.isTTY && stderr.isTTY
+      return !noInput && !environment.ci && !isJsonOrJsonl({ format }) && stdin.isTTY && stderr.isTTY
     },
     colorOption: options.color,
     get httpTimeoutMs() {
@@ -197,7 +197,7 @@ export function usesSharedStore({ chosen }: Pick<Settings, 'chosen'>): boolean {
   return chosen.store?.value === 'etcd'
 }
 
-export function isJsonFormat({ format }: Pick<Settings, 'format'>): boolean {
+export function isJsonOrJsonl({ format }: Pick<Settings, 'format'>): boolean {
   return format === 'json' || format === 'jsonl'
 }
 

@@ -10,12 +10,12 @@ import type {
 } from '../../src/dns/observations.ts'
 import { exitErrorOf } from '../../src/dns/report.ts'
 import { createCheckReport } from '../../src/dns/rules.ts'
-import type { TxtValue } from '../../src/dns/wire/txt-answer.ts'
+import type { TxtRdata } from '../../src/dns/wire/txt-answer.ts'
 import { FINDING_TEXTS, type FindingCode, getDefaultSeverity, verdictOf } from '../../src/dns/words.ts'
 
 const EXPECTED = 'prefix=token123'
 
-const txt = (...strings: string[]): TxtValue => ({
+const txt = (...strings: string[]): TxtRdata => ({
   strings: strings.map((string) => Buffer.from(string)),
   bytes: Buffer.from(strings.join('')),
 })

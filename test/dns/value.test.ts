@@ -7,13 +7,13 @@ import {
   findValueFault,
   parseTypedValue,
 } from '../../src/dns/value.ts'
-import type { TxtValue } from '../../src/dns/wire/txt-answer.ts'
+import type { TxtRdata } from '../../src/dns/wire/txt-answer.ts'
 
 const EXPECTED = 'mc-verify=Q7dX2kV9pLr4TzB8nW'
 const TOKEN = 'Q7dX2kV9pLr4TzB8nW'
 
 /** Creates a TXT value of these character-strings. */
-const record = (...strings: string[]): TxtValue => ({
+const record = (...strings: string[]): TxtRdata => ({
   strings: strings.map((string) => Buffer.from(string)),
   bytes: Buffer.from(strings.join('')),
 })

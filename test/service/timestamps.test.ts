@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { parseTimestamp } from '../../src/service/timestamps.ts'
+import { parseTimestampMs } from '../../src/service/timestamps.ts'
 
 describe('a timestamp', () => {
   it.each([
@@ -15,7 +15,7 @@ describe('a timestamp', () => {
     ['2026-11-20', '2026-11-20T00:00:00.000Z'],
     ['2024-02-29 00:00:00+00', '2024-02-29T00:00:00.000Z'],
   ])('the timestamp %s is parsed as %s', (text, iso) => {
-    expect(new Date(parseTimestamp(text) ?? Number.NaN).toISOString()).toBe(iso)
+    expect(new Date(parseTimestampMs(text) ?? Number.NaN).toISOString()).toBe(iso)
   })
 
   it.each([
@@ -31,8 +31,8 @@ describe('a timestamp', () => {
     null,
     undefined,
     {},
-  ])('parseTimestamp returns undefined for the invalid value %j', (value) => {
-    expect(parseTimestamp(value)).toBeUndefined()
+  ])('parseTimestampMs returns undefined for the invalid value %j', (value) => {
+    expect(parseTimestampMs(value)).toBeUndefined()
   })
 
   it('a timestamp with up to 9 fraction digits and an offset from UTC is parsed to the millisecond', () => {
@@ -46,7 +46,7 @@ describe('a timestamp', () => {
         const zone = `${sign}${two(Math.trunc(Math.abs(minutes) / 60))}:${two(Math.abs(minutes) % 60)}`
         const fraction = digits === '' ? '' : `.${digits}`
         const expected = Math.floor(date.getTime() / 1000) * 1000 + Number(digits.slice(0, 3).padEnd(3, '0'))
-        expect(parseTimestamp(`${local}${fraction}${zone}`)).toBe(expected)
+        expect(parseTimestampMs(`${local}${fraction}${zone}`)).toBe(expected)
       }),
       { numRuns: 2000 },
     )

@@ -1,13 +1,13 @@
 import type { DnsMessage, RecordOf } from './message.ts'
 
-/** Data of one TXT record: its character-strings, and their bytes joined (RFC 1035 section 3.3.14). */
-export interface TxtValue {
+/** RDATA of one TXT record: its character-strings, and their bytes joined (RFC 1035 section 3.3.14). */
+export interface TxtRdata {
   readonly bytes: Uint8Array
   readonly strings: readonly Uint8Array[]
 }
 
 /** Whether one of the values equals `text` in UTF-8, byte for byte, since TXT values are case-sensitive; false for null. */
-export function hasTxtValue(values: readonly TxtValue[], text: string | null): boolean {
+export function hasTxtValue(values: readonly TxtRdata[], text: string | null): boolean {
   const wanted = text === null ? undefined : Buffer.from(text)
   return wanted !== undefined && values.some(({ bytes }) => wanted.equals(bytes))
 }
@@ -15,18 +15,18 @@ export function hasTxtValue(values: readonly TxtValue[], text: string | null): b
 /**
  * Keeps one of several values with the same character-strings. The same text split into other character-strings is kept as well.
  */
-export function deduplicateValues(values: readonly TxtValue[]): TxtValue[] {
+export function deduplicateValues(values: readonly TxtRdata[]): TxtRdata[] {
   return [...byContent(values).values()]
 }
 
 /** Whether both lists are the same set of values, split into the same character-strings; order and duplicates don't matter. */
-export function haveSameValues(some: readonly TxtValue[], others: readonly TxtValue[]): boolean {
+export function haveSameValues(some: readonly TxtRdata[], others: readonly TxtRdata[]): boolean {
   const [one, other] = [byContent(some), byContent(others)]
   return one.size === other.size && [...one.keys()].every((content) => other.has(content))
 }
 
 /** Maps TXT values by their character-strings in hex, so that thousands of values can be compared quickly. */
-function byContent(values: readonly TxtValue[]): Map<string, TxtValue> {
+function byContent(values: readonly TxtRdata[]): Map<string, TxtRdata> {
   const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
   return new Map(values.map((value) => [value.strings.map(hex).join(' '), value]))
 }
@@ -44,7 +44,7 @@ export function decodeTxtBytes(bytes: Uint8Array): string {
   }
 }
 
-export function decodeTxtValues(values: readonly TxtValue[]): string[] {
+export function decodeTxtValues(values: readonly TxtRdata[]): string[] {
   return values.map(({ bytes }) => decodeTxtBytes(bytes))
 }
 
@@ -52,7 +52,7 @@ export function decodeTxtValues(values: readonly TxtValue[]): string[] {
 export interface TxtAnswer {
   /** Targets of the CNAMEs that were followed, in order; the last target might close a loop. */
   readonly aliases: readonly string[]
-  readonly values: readonly TxtValue[]
+  readonly values: readonly TxtRdata[]
   /** TTL in seconds of the TXT set, or of the first CNAME if there is no TXT set; null if there is neither. */
   readonly ttl: number | null
   /** Target of the CNAME at the name, even with TXT records beside it, which RFC 1034 section 3.6.2 forbids. */
