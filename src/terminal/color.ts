@@ -35,7 +35,7 @@ function paletteOf(paint: (style: (typeof STYLES)[keyof typeof STYLES]) => Paint
 
 export const PLAIN_PALETTE: Palette = paletteOf(() => (text) => text)
 
-/** Creates a palette. Loads chalk for a colored palette only, because loading it delays a start. */
+/** Creates a palette. Loads chalk for a colored palette only, because loading it delays mailclaim's start. */
 export async function createPalette(isColored: boolean): Promise<Palette> {
   if (!isColored) return PLAIN_PALETTE
   const { Chalk } = await import('chalk')
