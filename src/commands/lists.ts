@@ -82,7 +82,7 @@ export async function printServiceList<T extends { readonly id?: string | null }
       await writer.page(page)
       printed += page.items.length
       hasMore = page.hasMore
-      // The next page continues after the last item of this page, or with `--before`, in front of its first item.
+      // The cursor of the next page is the id of this page's last item or, with `--before`, of its first item.
       const item = isBackward ? page.items[0] : page.items.at(-1)
       if (item !== undefined) cursor = lists.readItemId(item)
     }

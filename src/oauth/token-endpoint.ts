@@ -302,8 +302,8 @@ function nonEmptyText(value: unknown): string | undefined {
 }
 
 /**
- * Classifies the response to a refresh request. `unused` requires a response that proves a refusal: reuse of a rotated refresh
- * token could revoke the grant.
+ * Classifies the response to a refresh request. `unused`, after which the refresh token may be sent again, requires proof that the
+ * service refused the request: reuse of a rotated refresh token could revoke the grant.
  */
 function classifyResponse(response: TokenResponse): RefreshOutcome {
   const { status, refreshToken, access, defect, error, details, summary, retryAfterMs } = response
