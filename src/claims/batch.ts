@@ -161,7 +161,8 @@ async function readInputs(args: readonly string[], { from, all }: BatchOptions, 
 }
 
 /**
- * Creates the members of `BatchDomainContext` that are the same for all domains, except `say` and `reportWait` (see `createReporter`).
+ * Creates the members of `BatchDomainContext` that are the same for all domains, except `say` and `reportWait` (see
+ * `createReporter`).
  *
  * @param signal aborts on an interrupt, or when an error of one domain stops all
  * @returns these members, and `requireTime`, which throws after the deadline or the abort, so that no work on a domain begins
