@@ -58,8 +58,8 @@ export async function findZone(name: string, check: CheckRun): Promise<ZoneLocat
 }
 
 /**
- * Searches for the zone of `target` by referrals, from each of `levels` in turn until one leads to a zone or to a registry's
- * denial. The NS records of a level come from the resolvers. Returns `lost` if no level leads to either.
+ * Searches for the zone of `target` by referrals. Starts from each of the names `levels` in turn, with the NS records that the
+ * resolvers give for it, until one leads to a zone or to a registry's denial. Returns `lost` if none does.
  */
 async function findFrom(levels: readonly string[], target: string, check: CheckRun): Promise<ZoneLocation> {
   const replies = new Set<string>()

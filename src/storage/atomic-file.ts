@@ -154,7 +154,7 @@ export function removeFileDurably(path: string, disk: Disk = realDisk): boolean 
       cause: error,
     })
   }
-  // Ignore a failed flush, because the file is already removed.
+  // Ignore a failed flush of the directory, because the file is already removed.
   catchError(() => disk.syncDirectory(dirname(path)))
   return true
 }

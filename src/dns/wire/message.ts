@@ -119,7 +119,7 @@ export function decodeResponse(wire: Uint8Array, id: number, question: DnsQuery)
   }
 }
 
-/** Names of the extended errors 5 to 10, which are about DNSSEC (RFC 8914 section 4). */
+/** Names of the extended DNS errors 5 to 10, in this order, which are about DNSSEC (RFC 8914 section 4). */
 const DNSSEC_ERRORS =
   'DNSSEC indeterminate|DNSSEC bogus|signature expired|signature not yet valid|DNSKEY missing|RRSIGs missing'
 
