@@ -58,7 +58,7 @@ export function createPrompts({
   }
 }
 
-/** Fields of prompts and choices that Inquirer prints, so their text must be sanitized. */
+/** Fields of prompts and choices that Inquirer prints, and whose text `sanitizeQuestion` therefore sanitizes. */
 const DISPLAYED_KEYS: ReadonlySet<string> = new Set(['message', 'name', 'description'])
 
 function sanitizeQuestion<T extends object>(question: T): T {
