@@ -219,7 +219,10 @@ export interface DnsRequest<Server = DnsServerAddress> {
   readonly signal?: AbortSignal
 }
 
-/** DNS transports, and the system's resolvers. `udp` and `tcp` resolve to a message that `DnsRequest.accept` accepts, or reject with a `DnsTransportError`. */
+/**
+ * DNS transports, and the system's resolvers. `udp` and `tcp` resolve to a message that `DnsRequest.accept` accepts, or reject with
+ * a `DnsTransportError`.
+ */
 export interface DnsNetwork {
   /** Sends a query as one datagram from a new port, against spoofing; ignores replies from other addresses or ports. */
   udp(exchange: DnsRequest): Promise<Uint8Array>

@@ -53,7 +53,8 @@ function openInput(): Readable {
     stdin.on('error', () => input.end()).pipe(input)
     return input
   }
-  // Skip `setRawMode` after the terminal has hung up: it would fail, and readline would throw the `error` event as an uncaught exception.
+  // Skip `setRawMode` after the terminal has hung up: it would fail, and readline would throw the `error` event as an uncaught
+  // exception.
   stdin.setRawMode = (raw) => (isTerminal(0) ? setRawMode.call(stdin, raw) : stdin)
   return stdin.on('error', () => {})
 }

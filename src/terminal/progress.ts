@@ -110,7 +110,10 @@ export function wrapOutput(output: OutputStream, write: OutputStream['write']): 
   }
 }
 
-/** Returns the output as a stream for ora: its methods that move the cursor or clear the line write escape sequences (ECMA-48: CHA, CUU, EL). */
+/**
+ * Returns the output as a stream for ora: its methods that move the cursor or clear the line write escape sequences (ECMA-48: CHA,
+ * CUU, EL).
+ */
 function asOraStream(output: OutputStream): NodeJS.WritableStream {
   const write = (text: string) => {
     // Ignore a failed write: progress that can't be shown must not end the command.

@@ -70,14 +70,9 @@ describe('the record of a claim', () => {
     { record: null },
     { ...claim, record: { ...claim.record, value: null } },
     { ...claim, record: { ...claim.record, type: 'CNAME' } },
-  ])(
-    'extractRecord throws record_missing if the record of the claim is absent, has no value or is not TXT: %j',
-    (broken) => {
-      expect(() => extractRecord(broken)).toThrow(
-        expect.objectContaining({ code: 'record_missing', exit: 7 }),
-      )
-    },
-  )
+  ])('extractRecord throws record_missing for a record that is absent, empty or not TXT: %j', (broken) => {
+    expect(() => extractRecord(broken)).toThrow(expect.objectContaining({ code: 'record_missing', exit: 7 }))
+  })
 })
 
 test('the zone file line of a record without a TTL has a TTL of 300 and the quoted value', () => {

@@ -106,32 +106,29 @@ test.each([
   ['canceled', 1, 8],
   ['deleted', 1, 8],
   ['superseded', 0, 9],
-])(
-  'if the claim in the ledger is now %s, `claim` creates %i claims and exits %i',
-  async (end, creations, exit) => {
-    let isOver = false
-    const answer = () => (end === 'deleted' ? GONE() : claimOf({ status: end }))
-    const over = createWorld({
-      txt: () => [],
-      respond: (request) =>
-        request === 'POST /domains/claim'
-          ? jsonResponse(201, claimOf({ domain_id: isOver ? 'd2' : 'd1' }))
-          : isOver && request.includes('d1')
-            ? answer()
-            : claimOf({ domain_id: request.split('/')[2] }),
-    })
-    await over.run('claim', 'example.com', '--timeout', '1')
-    isOver = true
-    over.asked.length = 0
-    // `claim --all` only continues known claims.
-    const all = await over.run('claim', '--all', '--timeout', '1')
-    expect([all.code, over.asked], all.stderr).toEqual([end === 'deleted' ? 5 : 9, ['GET /domains/d1/claim']])
-    expect(all.stderr).not.toContain('claim_unknown')
-    const ended = await over.run('claim', 'example.com', '--timeout', '1')
-    expect(ended.code, ended.stderr).toBe(exit)
-    expect(over.asked.filter((request) => request === 'POST /domains/claim')).toHaveLength(creations)
-  },
-)
+])("if the ledger's claim is now %s, `claim` creates %i claims and exits %i", async (end, made, exit) => {
+  let isOver = false
+  const answer = () => (end === 'deleted' ? GONE() : claimOf({ status: end }))
+  const over = createWorld({
+    txt: () => [],
+    respond: (request) =>
+      request === 'POST /domains/claim'
+        ? jsonResponse(201, claimOf({ domain_id: isOver ? 'd2' : 'd1' }))
+        : isOver && request.includes('d1')
+          ? answer()
+          : claimOf({ domain_id: request.split('/')[2] }),
+  })
+  await over.run('claim', 'example.com', '--timeout', '1')
+  isOver = true
+  over.asked.length = 0
+  // `claim --all` only continues known claims.
+  const all = await over.run('claim', '--all', '--timeout', '1')
+  expect([all.code, over.asked], all.stderr).toEqual([end === 'deleted' ? 5 : 9, ['GET /domains/d1/claim']])
+  expect(all.stderr).not.toContain('claim_unknown')
+  const ended = await over.run('claim', 'example.com', '--timeout', '1')
+  expect(ended.code, ended.stderr).toBe(exit)
+  expect(over.asked.filter((request) => request === 'POST /domains/claim')).toHaveLength(made)
+})
 
 test.each([
   ['canceled', 9],
