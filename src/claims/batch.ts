@@ -76,8 +76,8 @@ export interface BatchDefinition {
   /** Whether the user can give a claim's `domain_id` instead of a domain name. */
   readonly takesIds: boolean
   /**
-   * Whether each line of `--format jsonl` is a `done` event, and the final error's hint says that a repeated run skips completed
-   * domains.
+   * Whether the command outputs events: each line of `--format jsonl` is then a `done` event. The final error then has the hint
+   * that a repeated run skips completed domains.
    */
   readonly hasEvents?: boolean
   /** Whether `readClaim` may renew an expired access token. Default: true. */

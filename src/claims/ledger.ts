@@ -228,7 +228,7 @@ function* keysIn(ledger: Ledger, prefix = '', most?: number): Generator<string, 
       .sort()
 }
 
-/** Validates the JSON of a ledger file. @throws Error with the defect */
+/** Validates the JSON of a ledger file, which holds one claim. @throws Error with the defect */
 function parseEntry(value: unknown): LedgerEntry {
   const entry = value as Partial<LedgerEntry> & { readonly format?: unknown }
   requireFormatNumber(entry?.format, FORMAT)

@@ -103,7 +103,7 @@ export function parseTxtValue(given: string, valueName = 'the value'): string {
 
 /**
  * Formats the character strings of a TXT record for a zone file (RFC 1035 section 5.1): quoted, separated by spaces, and with
- * bytes other than printable ASCII as `\DDD`.
+ * bytes other than printable ASCII as `\DDD`, quotation marks and backslashes after a backslash.
  */
 export function quoteTxtStrings(strings: readonly Uint8Array[]): string {
   return strings.map((bytes) => `"${Array.from(bytes, escapeByte).join('')}"`).join(' ')

@@ -169,8 +169,8 @@ export async function* requestNewClaim(request: CreateClaimRequest, access: Clie
   const { io } = access
   const [before] = await findClaimsByDomain(request.name, io)
   const earlier = before && getClaimState(before.claim, io.clock.now()).isOpen ? before.claim : undefined
-  // Unless the user set a region, repeat that of the open claim: otherwise the service would start the new claim in its default
-  // region.
+  // Unless the user set a region, request the region of the domain's open claim: otherwise the service would start the new claim
+  // in its default region.
   const { claim, created } = await claimDomain({ region: earlier?.region ?? undefined, ...request }, access)
   if (!created) return yield* continueClaim(request, claim, 'the claim was already pending')
   const value = earlier === undefined ? before?.claim.record?.value : undefined

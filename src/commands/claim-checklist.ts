@@ -18,7 +18,7 @@ const STEP_TITLES: Partial<Record<ClaimEvent['event'], string>> = {
 }
 
 /**
- * Creates the presenter that shows the progress of `claim` to people on stderr: a checked-off line per completed step, and a
+ * Creates the presenter for the command `mailclaim claim`. Shows progress on stderr: a checked-off line per completed step, and a
  * progress line that says what is awaited.
  *
  * @param publishes whether a `--publish` command adds the record; if not, the user is told to add it

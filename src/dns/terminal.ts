@@ -94,7 +94,7 @@ function renderFinding(finding: FindingView, layout: PaletteAndWidth): string {
 }
 
 /**
- * Sanitizes text, and wraps it behind a symbol or spaces, with a hanging indent. Long words such as TXT values aren't broken, so
+ * Sanitizes text, and wraps it after a symbol or spaces, with a hanging indent. Long words such as TXT values aren't broken, so
  * that they can be copied.
  */
 function paragraph(

@@ -45,8 +45,8 @@ export function toReportView(report: CheckReport) {
     /** Name in U-labels, followed by its A-labels if they differ (RFC 5890 section 2.3.2.1). */
     title: unicode === '' || unicode === name ? name : `${unicode} (${name})`,
     /**
-     * Whether to list the TXT values of the name instead of judging them: no value was expected, and a server's answer shows
-     * which data exists.
+     * Whether to list the TXT values of the name instead of judging them: no value was expected, and at least one
+     * server or resolver gave a conclusive answer, even one without records (see `isConclusive`).
      */
     isListing,
     /** Result in a few words: usually the text of the verdict (`VERDICTS`). */

@@ -14,7 +14,7 @@ type WaitRequest = DnsCheckRequest & { readonly deadline: Deadline }
 /** One check while waiting for a record. */
 export interface RepeatedCheck {
   readonly report: CheckReport
-  /** Maximum milliseconds until the next check, which a change in DNS brings forward; null after the last check. */
+  /** Milliseconds to pause before the next check, unless a change in DNS ends the pause early; null after the last check. */
   readonly nextInMs: number | null
 }
 

@@ -5,8 +5,8 @@ import { excerpt } from '../terminal/sanitize.ts'
 
 const UNTRUSTED = 'is not signed by a certificate authority that this machine trusts'
 /**
- * Matches an error of a closed connection, as "CODE SYSCALL MESSAGE". A UND_ERR_SOCKET with "bad" in its message doesn't match: it
- * is undici's error for an unexpected response.
+ * Matches an error of a closed connection, as "CODE SYSCALL MESSAGE". A UND_ERR_SOCKET whose message begins with "bad" doesn't
+ * match: it is undici's error for an unexpected response.
  */
 const CLOSED =
   /^(ECONNRESET|EPIPE|ECONNABORTED|HPE_INVALID_EOF_STATE|UND_ERR_RES_CONTENT_LENGTH_MISMATCH|UND_ERR_SOCKET(?! \S* bad )) /

@@ -73,7 +73,7 @@ const RETRY_LIMIT_MS = 30_000
 const STORE_LIMIT_MS = 15_000
 /** Number of attempts after which a renewal no longer retries if the service can't be reached. */
 const MAX_CONNECT_TRIES = 3
-/** Number of passes of a renewal with the result `changed` after which the renewal gives up with `session_busy`. */
+/** Number of results `changed` (another process has changed the stored session) at which a renewal gives up with `session_busy`. */
 const MAX_CHANGES = 10
 
 /**

@@ -27,7 +27,7 @@ const PAUSES = { first: 20, max: 250, factor: 1.5, jitter: 0.5 } as const
 /**
  * Runs work while this process holds the kernel lock of a file, which is created if necessary. Waits for another holder, but
  * never takes the lock from it: only the kernel knows whether the holder is alive. A session is safe even without the lock: the
- * exclusive creation of the note file (`next.…`) lets one process send a refresh token.
+ * exclusive creation of the note file (`next.…`) lets only one process send a refresh token.
  *
  * @throws CliError `store_unavailable`, exit 4, if the file can't be locked (not with `withoutLocks`); `session_busy`, exit 7, or
  *   the error of `busy`, after the timeout; the abort reason if interrupted while waiting

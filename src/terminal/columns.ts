@@ -62,7 +62,7 @@ export function getValueAtPath(item: unknown, path: string): unknown {
 
 /**
  * Returns the columns that `--fields` names, with a plain column for a field that the command has no column for; without
- * `--fields`, the command's columns except those that are only for the other kind of reader.
+ * `--fields`, the command's columns for this kind of reader, people or programs (see `Column.only`).
  */
 export function chooseColumns(
   columns: readonly Column[],

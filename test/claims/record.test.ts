@@ -29,7 +29,7 @@ function parseStrings(text: string): Buffer[] {
   })
 }
 
-test('an ASCII value that quoteTxtValue quotes parses back unchanged, in strings of at most 255 bytes', () => {
+test('the strings that quoteTxtValue writes for an ASCII value have at most 255 bytes each, and parse back to that value', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary-ascii', minLength: 1, maxLength: 700 }), (value) => {
       const strings = parseStrings(quoteTxtValue(value))

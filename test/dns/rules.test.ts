@@ -199,12 +199,13 @@ test.each([
   expect(check(seen)).toMatchObject({ verdict: 'ready', findings: [], retry_after_seconds: null })
 })
 
-test('retry_after_seconds of a report is the wait that a finding names, otherwise the negative TTL, between a second and a day', () => {
+test('retry_after_seconds of a report is the longest wait that a finding names, otherwise, with the verdict fix, the TTL or negative TTL, between a second and a day', () => {
   const { retry_after_seconds, findings } = check({ servers: [{ ...MATCH, soa: soa(2) }, server(second)] })
   expect(retry_after_seconds).toBe(60)
   expect(findings[0]?.fix).toContain('check again in 60 seconds')
   expect(check({ dnssec: dnssec('ok'), resolvers: [rejects] }).retry_after_seconds).toBe(500)
   expect(check({ servers: [server()] }).retry_after_seconds).toBe(60)
+  expect(check({ servers: [with_('other')] }).retry_after_seconds).toBe(300)
   expect(check({ servers: [server({ negativeTtl: 0 })] }).retry_after_seconds).toBe(1)
   const nowhere = { kind: 'no_domain', domain: 'example.com', deniedBy: 'com', path: [] } as const
   const location = { ...nowhere, negativeTtl: 200_000 }

@@ -76,7 +76,7 @@ test.each([
   expect(await create(sandbox, body)).toMatchObject({ status: 422, body: { name: 'validation_error' } })
 })
 
-test('requests for an unknown claim get status 404', async () => {
+test('the sandbox answers requests for an unknown claim with status 404', async () => {
   const sandbox = await sandboxForTest()
   expect((await api(sandbox, 'GET', '/domains/nothing/claim')).status).toBe(404)
   expect((await api(sandbox, 'POST', '/domains/nothing/claim/verify')).status).toBe(404)

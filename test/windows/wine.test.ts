@@ -72,7 +72,7 @@ describe.runIf(needs('wine'))('the built program on Windows, in Wine', () => {
     expect(await world.state()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
   })
 
-  test('on Windows, a token renewed while another program holds the session file open is stored by an `auth token` after that', async () => {
+  test('on Windows, a token renewed while another program holds the session file open is stored by the first `auth token` after that program closes the file', async () => {
     const world = await createSession('file')
     expireAccessToken(world.files)
     // cmd opens a redirected file without FILE_SHARE_DELETE, so that no process can replace the file.

@@ -42,7 +42,7 @@ const MARKER_LIMIT_MS = 15_000
  */
 const ANSWER_LIMIT_MS = 30_000
 /**
- * Milliseconds from the start of a marker's compare-and-swap to the end of delivering the outcome to etcd: less than the 60
+ * Milliseconds from the start of a marker's compare-and-swap to the end of the outcome's first compare-and-swap: less than the 60
  * seconds after which other machines declare the outcome unknown.
  */
 const DELIVERY_LIMIT_MS = 50_000
@@ -110,7 +110,7 @@ async function runEtcdPass(pass: RenewalInput, renewal: EtcdRenewal): Promise<Re
   if (own === undefined) return { kind: 'changed' }
 
   const limited = { ...pass, io: { ...io, settings: { ...io.settings, httpTimeoutMs: ANSWER_LIMIT_MS } } }
-  // Steps 4 and 5: connect, create the outcome file (`pending.…`), and send the refresh token.
+  // Steps 4 and 5: connect to the service, create the outcome file (`pending.…`), and send the refresh token.
   const sent = await preallocateFileAndSendRefreshToken(limited, session, session.refreshToken ?? '', () => {
     // Send nothing if this attempt began writing its marker too long ago: by the time of the response, other machines
     // could have declared the outcome unknown, and a user could be sending the token again with `--retry-interrupted`.

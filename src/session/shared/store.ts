@@ -103,7 +103,10 @@ export async function findSessionAwaitingEtcd(store: EtcdStore): Promise<Session
   return undefined
 }
 
-/** Reads an outcome file (`pending.…`); undefined if it can't be read or decrypted, for example because it is incomplete. */
+/**
+ * Reads and decrypts an outcome file (`pending.…`: the outcome of a renewal attempt, kept until etcd confirms it); undefined if
+ * that fails, for example because the file is incomplete.
+ */
 async function readOutcome({ access, files }: EtcdStore, path: string): Promise<EtcdSession | undefined> {
   try {
     return await unsealSession(files.disk.read(path)?.trimEnd() ?? '', access)

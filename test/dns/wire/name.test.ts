@@ -126,7 +126,7 @@ test.each([
   expect(parseDomainName(input)).toMatchObject({ ok: false, fix: 'use the name alone: www.example.com' })
 })
 
-test('the ancestors of a name are listed from the top down, without the name itself', () => {
+test('the ancestors of a name are listed from the top-level domain down, without the root and the name itself', () => {
   expect(collectNonRootAncestors('a.b.example.com')).toEqual(['com', 'example.com', 'b.example.com'])
 })
 

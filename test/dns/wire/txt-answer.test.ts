@@ -40,7 +40,7 @@ test('a TXT set is read behind MAX_CNAMES CNAME records, but not behind one more
   expect(chain(MAX_CNAMES + 1)).toMatchObject({ values: [] })
 })
 
-test('reading a TXT set ends for random graphs of CNAME records, including loops', () => {
+test('reading a TXT set terminates for random graphs of CNAME records, including loops', () => {
   const name = fc.constantFrom('a', 'b', 'c', 'd')
   const records = fc.array(fc.tuple(name, name), { maxLength: 12 })
   fc.assert(
