@@ -25,7 +25,7 @@ export interface Context {
   readonly runInShell: (request: ShellCommand) => Promise<ShellResult>
   readonly prompts: Prompts
   readonly keychain: Keychain
-  readonly interrupts: InterruptHandling
+  readonly interrupts: Interrupts
 }
 
 /** Facts about the installed mailclaim and this machine. */
@@ -308,7 +308,7 @@ export type KeychainResult =
       readonly detail: string
     }
 
-export interface InterruptHandling {
+export interface Interrupts {
   /**
    * Aborts with an `InterruptedError` on Ctrl-C (SIGINT), SIGTERM, and SIGHUP (the terminal hung up); in a run over several
    * domains, also with an error that stops the run.

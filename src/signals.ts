@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import type { InterruptHandling } from './context.ts'
+import type { Interrupts } from './context.ts'
 import { type ExitCode, InterruptedError } from './errors.ts'
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
@@ -75,6 +75,6 @@ export function watchSignals(
           }
         }
       },
-    } satisfies InterruptHandling,
+    } satisfies Interrupts,
   }
 }

@@ -82,16 +82,13 @@ describe.runIf(needs('posix', 'bash', 'jq'))('the publishing recipes in the docu
   })
 
   test.each([
-    ['update', 'with', {}, SET],
-    ['create', 'without', { MAILCLAIM_RECORD_OLD_VALUES: '', MAILCLAIM_RECORD_SET: RDATA }, RDATA],
-  ] as const)(
-    'the publish recipe for gcloud runs `record-sets %s` for a name %s TXT records',
-    async (verb, _with, variables, set) => {
-      const { calls } = await run('gcloud', null, variables)
-      const options = ['--zone=zone-1', '--type=TXT', '--ttl=300', `--rrdatas=^\n^${set}`]
-      expect(calls).toEqual([['dns', 'record-sets', verb, '_mc.example.com.', ...options]])
-    },
-  )
+    ['with', 'update', {}, SET],
+    ['without', 'create', { MAILCLAIM_RECORD_OLD_VALUES: '', MAILCLAIM_RECORD_SET: RDATA }, RDATA],
+  ] as const)('for a name %s TXT records, the gcloud recipe runs %s', async (_with, verb, variables, set) => {
+    const { calls } = await run('gcloud', null, variables)
+    const options = ['--zone=zone-1', '--type=TXT', '--ttl=300', `--rrdatas=^\n^${set}`]
+    expect(calls).toEqual([['dns', 'record-sets', verb, '_mc.example.com.', ...options]])
+  })
 
   test('the publish recipe for az adds the value to the TXT RRset', async () => {
     const place = ['--resource-group', 'dns group', '--zone-name=example.com', '--record-set-name=_mc']
@@ -113,14 +110,11 @@ describe.runIf(needs('posix', 'bash', 'jq'))('the publishing recipes in the docu
       ['compute', 'domain', 'records', 'create', 'example.com', '--record-type', 'TXT', ...doctl],
     ],
     ['doctl', 'present', [{ type: 'TXT', name: '_mc', data: VALUE }], undefined],
-  ])(
-    'the publish recipe for %s adds the record only if absent; here it is %s: %j',
-    async (tool, _at, found, call) => {
-      const { calls, code, stderr } = await run(tool, found)
-      expect(code, stderr).toBe(0)
-      expect(calls.slice(1)).toEqual(call === undefined ? [] : [call])
-    },
-  )
+  ])('the %s recipe adds the record only if absent; here it is %s: %j', async (tool, _at, found, call) => {
+    const { calls, code, stderr } = await run(tool, found)
+    expect(code, stderr).toBe(0)
+    expect(calls.slice(1)).toEqual(call === undefined ? [] : [call])
+  })
 
   test('the publish recipe for hcloud adds the record', async () => {
     expect((await run('hcloud')).calls).toEqual([

@@ -79,7 +79,7 @@ export interface BatchDefinition {
    * Whether the command outputs events: each line of `--format jsonl` is then a `done` event. The final error then has the hint
    * that a repeated run skips completed domains.
    */
-  readonly hasEvents?: boolean
+  readonly outputsEvents?: boolean
   /** Whether `readClaim` may renew an expired access token. Default: true. */
   readonly renews?: boolean
   /** Creates the row of a domain whose work threw an error. Default: a row with only the field `name`. */
@@ -288,7 +288,7 @@ function createReporter(work: BatchDefinition, badLines: number, io: Io) {
         causes.get(cause.title)?.domains.push(domain)
       }
       const at = new Date(io.clock.now()).toISOString()
-      const isEvent = format === 'jsonl' && work.hasEvents
+      const isEvent = format === 'jsonl' && work.outputsEvents
       const item = isEvent ? { event: 'done', at, name: domain, claim: result.item } : result.item
       if (io.stderr.isTTY) await io.progress.update(`domains done: ${finished}`)
       await inTurn(() => {
@@ -314,7 +314,7 @@ function createReporter(work: BatchDefinition, badLines: number, io: Io) {
       if (exit === undefined) return { finished }
       const failed = exits.length > 0 ? [`domains not done: ${exits.length} of ${finished}`] : []
       const hint = "to continue, run the same command again: completed domains aren't repeated"
-      const details = { exit, ...(work.hasEvents && { hint }) }
+      const details = { exit, ...(work.outputsEvents && { hint }) }
       return { finished, error: new CliError('domains_failed', [...failed, ...bad].join('; '), details) }
     },
   }
@@ -349,7 +349,7 @@ export function runVerifyOrWatchBatch(
     const task = { target, client: run.client(), io: run.io, options: { ...options, ...run.dns } }
     return resultIfCompleted(target.entry, io.clock.now()) ?? runClaimInBatch(begin(task), run)
   }
-  const shown = { columns: BATCH_CLAIM_COLUMNS, takesIds: true, hasEvents: true }
+  const shown = { columns: BATCH_CLAIM_COLUMNS, takesIds: true, outputsEvents: true }
   return runBatchCommand(domains, flags, { ...shown, deadline: options.deadline, perform }, io)
 }
 

@@ -10,7 +10,7 @@ import { findClaimsByDomain } from './ledger.ts'
 import { getClaimState } from './lifecycle.ts'
 import { claimDomain, parseDomain } from './load.ts'
 import { describeIgnoredOptions, requestNewClaim } from './workflow.ts'
-import { printClaim, sayClaimEvent } from './write.ts'
+import { printClaim, printEventText } from './write.ts'
 
 /**
  * Creates the request for a new claim of a domain from the command's options.
@@ -24,7 +24,7 @@ export async function createAndPrintClaim(domain: string, toRequest: RequestFact
   const request = toRequest(parseDomain(domain))
   const { name } = request
   const events = requestNewClaim(request, { client: openClient(io), io })
-  const claim = await showEvents(events, (event) => sayClaimEvent(event, io))
+  const claim = await showEvents(events, (event) => printEventText(event, io))
   await printClaim(claim, io)
   if (io.settings.quiet) return
   if (getClaimState(claim, io.clock.now()).needsRecord)

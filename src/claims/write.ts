@@ -39,7 +39,7 @@ function writeEvent({ event, claim, report, error, earlier }: ClaimEvent, io: Io
 }
 
 /** Prints the events of a claim on stderr, in all formats but `jsonl`. */
-export interface ClaimPresenter {
+export interface ClaimEventPresenter {
   readonly show: (event: ClaimEvent) => Promise<void>
   /** Whether `show` prints the claim's record and status, so that a table of the claim after an error would only repeat them. */
   readonly showsClaim?: boolean
@@ -55,7 +55,7 @@ export interface ClaimPresenter {
  */
 export async function runAndPrintClaim(
   events: ClaimEvents,
-  { show, showsClaim = false }: ClaimPresenter,
+  { show, showsClaim = false }: ClaimEventPresenter,
   before: DomainClaim | undefined,
   io: Io,
 ): Promise<DomainClaim> {
@@ -76,7 +76,7 @@ export async function runAndPrintClaim(
  * Prints an event on stderr, as a warning or as a line with the domain, with its hint below. Skips the text of a `done` event,
  * because the claim or the error follows.
  */
-export async function sayClaimEvent({ event, claim, text, hint }: ClaimEvent, io: Io): Promise<void> {
+export async function printEventText({ event, claim, text, hint }: ClaimEvent, io: Io): Promise<void> {
   if (event === 'warning') await io.warn(text)
   else if (event !== 'done') await io.say(`${describeDomain(claim)}: ${text}`)
   if (hint !== undefined && !io.settings.quiet) await io.hint(hint)

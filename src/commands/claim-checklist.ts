@@ -4,7 +4,7 @@ import { extractRecord } from '../claims/record.ts'
 import { explainHost, findRecordLocation } from '../claims/record-location.ts'
 import { createDnsWaitReporter } from '../claims/watch-dns.ts'
 import type { ClaimEvent } from '../claims/workflow.ts'
-import { type ClaimPresenter, sayClaimEvent } from '../claims/write.ts'
+import { type ClaimEventPresenter, printEventText } from '../claims/write.ts'
 import type { Io } from '../terminal/io.ts'
 import { createRenderContext } from '../terminal/output.ts'
 
@@ -23,7 +23,7 @@ const STEP_TITLES: Partial<Record<ClaimEvent['event'], string>> = {
  *
  * @param publishes whether a `--publish` command adds the record; if not, the user is told to add it
  */
-export function createChecklist(publishes: boolean, io: Io): ClaimPresenter {
+export function createChecklist(publishes: boolean, io: Io): ClaimEventPresenter {
   const showRecord = async ({ claim }: ClaimEvent) => {
     const { name, value } = extractRecord(claim)
     const location = await findRecordLocation(name, io)
@@ -43,7 +43,7 @@ export function createChecklist(publishes: boolean, io: Io): ClaimPresenter {
         case 'warning':
           // Remove the progress line before the warning: the wait that it describes may be over.
           await io.progress.end()
-          return sayClaimEvent(event, io)
+          return printEventText(event, io)
         case 'record':
           return getClaimState(claim, io.clock.now()).needsRecord ? showRecord(event) : undefined
         case 'waiting':

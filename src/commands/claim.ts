@@ -98,7 +98,7 @@ export const command = defineCommand({
       {
         columns: BATCH_CLAIM_COLUMNS,
         takesIds: false,
-        hasEvents: true,
+        outputsEvents: true,
         deadline,
         async perform({ domain, region }, run) {
           const [newest] = await findClaimsByDomain(domain, run.io)

@@ -2,7 +2,7 @@ import { usageError } from '../errors.ts'
 import { createDeadline, type Deadline, stepTimeoutMs } from '../timeout.ts'
 import { observeDnssec } from './dnssec.ts'
 import { type CheckRun, findZone } from './locate.ts'
-import { type DnsObservations, detectInterception, groupByOutcome, mayBeLocalZone } from './observations.ts'
+import { type DnsObservations, detectInterception, groupServers, mayBeLocalZone } from './observations.ts'
 import { findTxtAtOtherNames } from './other-names.ts'
 import type { CheckReport } from './report.ts'
 import { observeResolver } from './resolvers.ts'
@@ -100,7 +100,7 @@ export async function collectDnsObservations(
       limitReached: limited.isReached(),
     }
     const { genuine, interception } = detectInterception(seen)
-    const { withRecord, withoutRecord } = groupByOutcome(genuine)
+    const { withRecord, withoutRecord } = groupServers(genuine)
     const [best] = [...withRecord, ...withoutRecord]
     const server = seeksCauses && best?.address ? { address: best.address, port } : undefined
     const isVisible = withRecord.length > 0 && withoutRecord.length === 0

@@ -34,7 +34,7 @@ export async function observeDnssec(
   const observed = (state: ZoneDnssecObservation['state'], keys?: DnsMessage) => ({
     state,
     keyTags: signers.map(({ keyTag }) => keyTag),
-    keys: [ds, keys].flatMap((message) => (message === undefined ? [] : stripDnssecTtls(message))),
+    keys: [ds, keys].flatMap((message) => (message === undefined ? [] : toComparableKeyData(message))),
   })
   if (signers.length === 0) return observed('unsigned')
   const signed = (type: 'DNSKEY' | 'SOA') => queryDns(server, { name: zone, type, dnssecOk: true }, check)
@@ -59,7 +59,7 @@ export async function observeDnssec(
  * Returns the DS and DNSKEY records in the answers of a response, and the signatures over DNSKEY, as texts to compare: without
  * TTLs, because a resolver's cache counts these down.
  */
-export function stripDnssecTtls({ answers }: DnsMessage): string[] {
+export function toComparableKeyData({ answers }: DnsMessage): string[] {
   const ofKeys = answers.filter(
     (one) =>
       one.type === 'DS' || one.type === 'DNSKEY' || (one.type === 'RRSIG' && one.typeCovered === 'DNSKEY'),

@@ -46,7 +46,7 @@ const UNUSED: readonly (readonly [servers: RegExp, use: 'parked' | 'suspended'])
  * Detects by its name servers whether a domain is parked, suspended or, without a sign of either, `active`. `at`: the name server
  * that shows this; null if active.
  */
-export function detectParking(nameservers: readonly string[]) {
+export function detectDomainUse(nameservers: readonly string[]) {
   const found = UNUSED.flatMap(([servers, use]) =>
     nameservers.filter((server) => servers.test(server)).map((at) => ({ use, at })),
   )

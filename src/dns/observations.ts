@@ -268,13 +268,13 @@ export function mayBeLocalZone({ zone, path, registry }: FoundZone, servers: rea
   // Ignore the other signs of a local zone in two cases: after a search that began at the root, as with an authoritative server
   // given as resolver; and below a private top-level domain, which has no registry.
   if (path[0]?.zone === '.' || findPublicSuffix(zone) === undefined) return false
-  const { withRecord, withoutRecord } = groupByOutcome(servers)
+  const { withRecord, withoutRecord } = groupServers(servers)
   const isUnproven = registry.length + withRecord.length === 0 && withoutRecord.length > 0
   return isUnproven || path.some(({ isResolverZone }) => isResolverZone)
 }
 
 /** Groups name servers by outcome, without those that weren't queried (`not_checked`). */
-export function groupByOutcome(servers: readonly ServerObservation[]) {
+export function groupServers(servers: readonly ServerObservation[]) {
   const of = (...outcomes: TxtOutcome[]) => servers.filter(({ outcome }) => outcomes.includes(outcome))
   const failed = of('lame', 'refused', 'servfail')
   return {

@@ -1,8 +1,8 @@
-import { detectParking, formatDnsProviders } from './hosts.ts'
+import { detectDomainUse, formatDnsProviders } from './hosts.ts'
 import {
   type DnsObservations,
   detectInterception,
-  groupByOutcome,
+  groupServers,
   isConclusive,
   longestTtlOf,
   type OtherNameWithTxt,
@@ -23,7 +23,7 @@ import {
   type FindingCode,
   fillTemplate,
   getDefaultSeverity,
-  type ServerFact,
+  type ServerEvidence,
   toPlainText,
   verdictOf,
   verdictRankOf,
@@ -34,7 +34,7 @@ import {
  * `resolvers` is empty unless a name server has the record.
  */
 type ZoneState = DnsObservations &
-  ReturnType<typeof groupByOutcome> & {
+  ReturnType<typeof groupServers> & {
     readonly zone: string
     /** Host names of the name servers in the delegation at the parent zone; empty if unknown. */
     readonly parent: readonly string[]
@@ -102,7 +102,7 @@ function retryAfterSeconds(
   if (left.length > 0) return Math.max(...left)
   if (verdict !== 'fix') return null
   const ttl =
-    location.kind === 'no_domain' ? location.negativeTtl : longestTtlOf(groupByOutcome(servers).withoutRecord)
+    location.kind === 'no_domain' ? location.negativeTtl : longestTtlOf(groupServers(servers).withoutRecord)
   return ttl === null ? null : secondsToWait(ttl)
 }
 
@@ -161,7 +161,7 @@ function diagnoseServers(observations: DnsObservations): Finding[] {
   const above = location.path.at(-2)?.zone ?? registrableDomainOf(zone)
   const holder = above === zone || isRegistryZone(above) ? null : above
   const place = { zone, holder, parent: parent === null ? [] : [...hosts.keys()] }
-  const groups = groupByOutcome(servers)
+  const groups = groupServers(servers)
   const resolvers = groups.withRecord.length > 0 ? observations.resolvers : []
   const state = { ...observations, ...place, servers, resolvers, ...groups }
   const searches = [findCauses, findBrokenDnssec, findBrokenServers, findStaleResolvers]
@@ -202,7 +202,7 @@ type WithZone = DnsObservations & { readonly zone: string | null }
 function recordFacts({ name, zone, expected, servers }: WithZone) {
   const hosts = servers.map(({ host }) => host)
   const host = zone === null ? name : formatHostField(name, zone)
-  const place = { name, zone, provider: formatDnsProviders(hosts), host, expected, ...detectParking(hosts) }
+  const place = { name, zone, provider: formatDnsProviders(hosts), host, expected, ...detectDomainUse(hosts) }
   return { ...place, in_charge: zone === null ? null : [...new Set(hosts)] }
 }
 
@@ -315,7 +315,7 @@ function findDisagreement(state: ZoneState): Finding {
     const isDelegated = ({ host }: ServerObservation) => parent.length === 0 || parent.includes(host)
     const reason = withoutRecord.some(isDelegated) ? 'delegated' : 'not_delegated'
     const inZone = [...new Set(state.servers.flatMap(({ nsSet }) => nsSet))]
-    const both = { servers: withoutRecord.map(serverFact), with: withRecord.map(serverFact) }
+    const both = { servers: withoutRecord.map(toEvidence), with: withRecord.map(toEvidence) }
     const place = { ...recordFacts(state), holder, at_registrar: parent, in_zone: inZone }
     return createFinding('parent_child_mismatch', { ...place, reason, ...both })
   }
@@ -323,13 +323,13 @@ function findDisagreement(state: ZoneState): Finding {
   const damaged = withoutRecord.filter(({ soa }) => soa !== null && serials.includes(soa.serial))
   const best = findSpecificFault(state.expected ?? '', valuesOf(damaged))
   if (best !== undefined && best.fault !== 'stale_token')
-    return createValueFinding(state, best, { copies: damaged.map(serverFact) })
-  const facts = { name, zone, with: withRecord.map(serverFact), without: withoutRecord.map(serverFact) }
+    return createValueFinding(state, best, { copies: damaged.map(toEvidence) })
+  const facts = { name, zone, with: withRecord.map(toEvidence), without: withoutRecord.map(toEvidence) }
   const serial = damaged.length === withoutRecord.length ? (damaged[0]?.soa?.serial ?? null) : null
   return createFinding('partial_propagation', { ...facts, serial, seconds: USUAL_WAIT_SECONDS })
 }
 
-const serverFact = ({ host, address, outcome, soa }: ServerObservation): ServerFact => ({
+const toEvidence = ({ host, address, outcome, soa }: ServerObservation): ServerEvidence => ({
   ...{ host, address, outcome, serial: soa?.serial ?? null },
 })
 
@@ -375,7 +375,7 @@ function findBrokenServers(state: ZoneState): Finding[] {
     const isAbove = parent.length === 0 || some.some(({ host }) => parent.includes(host))
     const place = { name, zone, holder: isAbove ? holder : zone }
     const closed = reason === 'too_large' ? 'TCP port 53' : null
-    const facts = { ...place, reason, provider, closed, servers: some.map(serverFact) }
+    const facts = { ...place, reason, provider, closed, servers: some.map(toEvidence) }
     return some.length === 0 ? [] : [createFinding(code, facts)]
   }
   const lameFindings = found('some_servers_lame', lame)

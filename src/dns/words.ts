@@ -239,14 +239,14 @@ const REMEDIES: Readonly<Record<string, string>> = {
 }
 
 /** A name server in the evidence of a finding. */
-export interface ServerFact {
+export interface ServerEvidence {
   readonly host: string
   readonly address: string | null
   readonly [detail: string]: string | number | null
 }
 
 /** A fact of a finding, as a JSON value. */
-export type FindingFact = string | number | null | ServerFact | readonly FindingFact[]
+export type FindingFact = string | number | null | ServerEvidence | readonly FindingFact[]
 /** Facts of a finding by name: its `evidence` in the JSON report, with which its templates are filled. */
 export type Evidence = Readonly<Record<string, FindingFact>>
 
@@ -269,7 +269,7 @@ export type RichText = readonly (string | FormattedFact)[]
 const MAX_VALUE_LENGTH = 300
 /** Maximum number of items that a message shows of a fact that is a list; the finding's evidence has all items. */
 const MAX_LISTED = 6
-/** Maximum number of TXT values, or of name servers with addresses (`ServerFact`), that a message lists of one fact. */
+/** Maximum number of TXT values, or of name servers with addresses (`ServerEvidence`), that a message lists of one fact. */
 const MAX_LONG_LISTED = 2
 
 /**
@@ -319,9 +319,9 @@ function formatFact(fact: FindingFact, kind: string | undefined, facts: Evidence
   return [...listed.slice(1), ...(all.length > most ? [` and ${all.length - most} more`] : [])]
 }
 
-const isList = (fact: ServerFact | readonly FindingFact[]): fact is readonly FindingFact[] =>
+const isList = (fact: ServerEvidence | readonly FindingFact[]): fact is readonly FindingFact[] =>
   Array.isArray(fact)
-const isServer = (fact: FindingFact): fact is ServerFact =>
+const isServer = (fact: FindingFact): fact is ServerEvidence =>
   fact !== null && typeof fact === 'object' && !isList(fact)
 
 /** Replaces the entries of a name server that is listed with several addresses by one entry, its host name. */

@@ -209,7 +209,7 @@ async function runLocalPass(pass: RenewalInput, files: ProfileFiles): Promise<Re
       const problem = cannotWriteError(files.session, error.cause).message
       await io.warn(isOnDisk ? problem : `${error.message}; ${error.hint}`)
     }
-    return toDoneResult(sent, next)
+    return { kind: 'done', token: requireAccessToken(sent, next) }
   } finally {
     sent.file?.close()
   }
@@ -382,12 +382,12 @@ export function buildNextSession(session: Session, outcome: Settled, { io, optio
 }
 
 /**
- * Returns the access token of a successful response as the result `done`.
+ * Returns the access token of a successful response.
  *
  * @throws CliError `unexpected_answer`, exit 7, if the response has no usable access token
  */
-export function toDoneResult({ access, defect }: NewTokens, { profile }: Session): RenewalPassResult {
-  if (access !== undefined) return { kind: 'done', token: access }
+export function requireAccessToken({ access, defect }: NewTokens, { profile }: Session): AccessToken {
+  if (access !== undefined) return access
   const message = `the session of profile ${profile} was renewed, but the answer has no usable access token`
   throw new CliError('unexpected_answer', `${message}: ${defect}`, { hint: 'run the command again' })
 }

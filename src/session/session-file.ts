@@ -102,14 +102,14 @@ export function getSecretStoreKind({ store, refreshToken }: Session): StoreKind 
  * lifetime; false without a token.
  *
  * @param now wall-clock milliseconds
- * @param minLifetime seconds of validity to require instead if that is more; at most the lifetime minus that minute or quarter
+ * @param minSeconds seconds of validity to require instead if that is more; at most the lifetime minus that minute or quarter
  *   counts
  */
-export function isFresh(token: AccessToken | undefined, now: number, minLifetime = 0): boolean {
+export function isFresh(token: AccessToken | undefined, now: number, minSeconds = 0): boolean {
   if (token === undefined) return false
   const { expiresAt, lifetimeSeconds } = token
   const margin = Math.min(MARGIN_SECONDS, lifetimeSeconds / 4)
-  const least = Math.max(margin, Math.min(minLifetime, lifetimeSeconds - margin))
+  const least = Math.max(margin, Math.min(minSeconds, lifetimeSeconds - margin))
   return expiresAt - now >= 1000 * least
 }
 

@@ -1,7 +1,7 @@
 import { usageError } from '../errors.ts'
 
 /** Maximum `--timeout`, in seconds (31 days), of the commands that wait for a claim, a TXT record or an import. */
-export const MAX_WAIT_TIMEOUT_SECONDS = 31 * 24 * 3600
+export const MAX_TIMEOUT_OPTION_SECONDS = 31 * 24 * 3600
 
 /**
  * Parses a number of seconds, whole or decimal, from 0.1 to `maxSeconds`.

@@ -1,7 +1,7 @@
 import packet from 'dns-packet'
 import { type Clock, type DnsRequest, DnsTransportError } from '../../src/context.ts'
 import { type DnsServer, formatResolver } from '../../src/dns/wire/address.ts'
-import type { DnsTransports } from '../../src/dns/wire/ask.ts'
+import type { DnsNetworkWithHttps } from '../../src/dns/wire/ask.ts'
 
 /**
  * Reaction of a server to a query: a response; silence until the timeout (`silent`) or until the query is aborted (`pending`); or
@@ -22,7 +22,7 @@ export interface Asked {
   readonly dnssecOk: boolean
 }
 
-export interface FakeDns extends DnsTransports {
+export interface FakeDns extends DnsNetworkWithHttps {
   readonly asked: Asked[]
 }
 

@@ -68,12 +68,12 @@ export async function verifyOrFollowClaims(
     await runVerifyOrWatchBatch(domains, flags, options, begin, io)
     return undefined
   }
-  const [{ findClaim }, { openClient }, { sayClaimEvent, runAndPrintClaim }] = await Promise.all([
+  const [{ findClaim }, { openClient }, { printEventText, runAndPrintClaim }] = await Promise.all([
     import('../../claims/load.ts'),
     import('../../session/client.ts'),
     import('../../claims/write.ts'),
   ])
   const target = await findClaim(domains[0], io)
   const events = begin({ target, client: openClient(io), io, options })
-  return runAndPrintClaim(events, { show: (event) => sayClaimEvent(event, io) }, target.entry?.claim, io)
+  return runAndPrintClaim(events, { show: (event) => printEventText(event, io) }, target.entry?.claim, io)
 }

@@ -6,13 +6,13 @@ import { exchangeDnsOverHttps } from './https.ts'
 import { type DnsMessage, type DnsQuery, decodeResponse, encodeQuery } from './message.ts'
 
 /** Transports of DNS queries (UDP, TCP and HTTPS), and the addresses of the system's resolvers. */
-export interface DnsTransports extends DnsNetwork {
+export interface DnsNetworkWithHttps extends DnsNetwork {
   https(exchange: DnsRequest<URL>): Promise<Uint8Array>
 }
 
 /** Effects that DNS queries need: clock, random numbers and network. `signal` aborts the queries. */
 export interface DnsEffects extends Pick<Context, 'clock' | 'random'> {
-  readonly dns: DnsTransports
+  readonly dns: DnsNetworkWithHttps
   readonly signal: AbortSignal
 }
 
@@ -185,7 +185,7 @@ function kindOf(error: unknown): DnsTransportError['kind'] {
  * Limits DNS transports to `max` queries in total; more are rejected as `not_checked`. A zone can name any servers and CNAME
  * targets, so without a limit a hostile zone could make one check query thousands of strangers' servers.
  */
-export function limitQueries(dns: DnsTransports, max: number) {
+export function limitQueries(dns: DnsNetworkWithHttps, max: number) {
   let left = max
   let isReached = false
   const limited =

@@ -10,8 +10,8 @@ import {
   type RenewalInput,
   type RenewalPassResult,
   repeatPassesUntilRenewed,
+  requireAccessToken,
   sessionReplacedOrRemovedError,
-  toDoneResult,
   toUnusedTokenResult,
 } from '../renew.ts'
 import { findFreshAccessToken, NOTE_BYTES, type RenewOptions, rejectForeignSession } from '../session-file.ts'
@@ -154,7 +154,7 @@ async function runEtcdPass(pass: RenewalInput, renewal: EtcdRenewal): Promise<Re
     throw sessionReplacedOrRemovedError(profile)
   }
   await writeCachedSession(files, next)
-  return toDoneResult(sent, next)
+  return { kind: 'done', token: requireAccessToken(sent, next) }
 }
 
 /**
