@@ -8,7 +8,7 @@ import { CliError, Exit, type ExitCode } from './errors.ts'
  *
  * @param argv the arguments after the program's name
  */
-export async function run(argv: readonly string[], context: Context): Promise<ExitCode> {
+export async function runCli(argv: readonly string[], context: Context): Promise<ExitCode> {
   const { signal } = context.interrupts
   try {
     const [first] = argv

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
-import { run } from './cli.ts'
+import { runCli } from './cli.ts'
 import { type Context, type EnvironmentValues, type HttpTransport, HttpTransportError } from './context.ts'
 import type { ExitCode } from './errors.ts'
 import { resolveDirectories } from './settings/paths.ts'
@@ -77,7 +77,7 @@ export async function main(): Promise<ExitCode> {
     interrupts,
   }
   try {
-    return await Promise.race([run(process.argv.slice(2), context), signals.forcedExit])
+    return await Promise.race([runCli(process.argv.slice(2), context), signals.forcedExit])
   } finally {
     signals.stop()
     await http.close()

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import { isCommandGroup, splitArgv } from '../src/cli/line.ts'
-import { run as runCommandLine } from '../src/cli.ts'
+import { runCli as runCommandLine } from '../src/cli.ts'
 import { collectErrorCodes } from '../src/commands/commands.ts'
 import { loadCommandWithSettingOptions } from '../src/commands/options.ts'
 import { ERRORS, type ErrorCode } from '../src/errors.ts'

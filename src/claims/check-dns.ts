@@ -13,7 +13,7 @@ import { sanitizeLine } from '../terminal/sanitize.ts'
 import { describeLedger } from './ledger.ts'
 import { describeDomain, domainArg, getClaimState } from './lifecycle.ts'
 import { type ClaimReader, parseDomain, resolveClaimArgument } from './load.ts'
-import { parseTxtValue, toExpectedRecord } from './record.ts'
+import { parseClaimTxtValue, toExpectedRecord } from './record.ts'
 import {
   createDnsWaitReporter,
   type DnsCheckOptions,
@@ -41,14 +41,14 @@ export interface DomainCheckResult {
  * @throws CliError as `resolveClaimArgument`, `readClaim` and `toExpectedRecord`; exit 2 for a malformed value, for a value with
  *   an id that the ledger doesn't have, or for `wait` without a value or claim
  */
-export async function checkDomain(
+export async function checkClaimOrValue(
   domain: string | undefined,
   { value, isExact = false }: { readonly value?: string | undefined; readonly isExact?: boolean },
   options: DnsCheckOptions,
   readClaim: ClaimReader,
   io: Io,
 ): Promise<DomainCheckResult> {
-  const expected = value === undefined ? null : parseTxtValue(value, '--value')
+  const expected = value === undefined ? null : parseClaimTxtValue(value, '--value')
   const found = isExact ? { domain: parseDomain(domain ?? '') } : await resolveClaimArgument(domain, io)
   if (expected !== null && expected !== value)
     await io.warn('ignoring spaces, quotation marks, or invisible characters around --value')

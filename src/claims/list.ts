@@ -7,7 +7,7 @@ import { reasonOf } from '../storage/file-errors.ts'
 import type { Io } from '../terminal/io.ts'
 import { clip } from '../terminal/sanitize.ts'
 import { parseDomain } from './load.ts'
-import { parseTxtValue } from './record.ts'
+import { parseClaimTxtValue } from './record.ts'
 
 /** A domain of a run over several, with the value and region from its line in the `--from` list. */
 export interface DomainInput {
@@ -185,5 +185,5 @@ function parseRow(cells: readonly string[], columns: readonly string[], takesIds
   if (domain === undefined) throw usageError('the domain is missing')
   if (region !== undefined && !(CLAIM_REGIONS as readonly string[]).includes(region))
     throw usageError(`"${region}" is not a region (${CLAIM_REGIONS.join(', ')})`)
-  return { domain: parseDomainOrId(domain, takesIds), value: value && parseTxtValue(value), region }
+  return { domain: parseDomainOrId(domain, takesIds), value: value && parseClaimTxtValue(value), region }
 }

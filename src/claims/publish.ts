@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { ShellResult } from '../context.ts'
-import { lookUpTxt, type TxtLookupResult } from '../dns/lookup.ts'
+import { lookUpTxtInZone, type TxtLookupResult } from '../dns/lookup.ts'
 import { createChildController, toDnsEffects } from '../dns/wire/ask.ts'
 import { formatHostField, parseDomainName } from '../dns/wire/name.ts'
 import { hasTxtValue } from '../dns/wire/txt-answer.ts'
@@ -53,7 +53,7 @@ export async function createPublishFunction(command: string, io: Io) {
     if (!checked.ok) throw invalidResponseError(checked.problem)
     const name = checked.ascii
     const servers = getDnsSettings(io.settings)
-    const { zone, set, reason, partial } = await lookUpTxt(name, servers, toDnsEffects(io))
+    const { zone, set, reason, partial } = await lookUpTxtInZone(name, servers, toDnsEffects(io))
     if (hasTxtValue(set?.values ?? partial, record.value))
       return `${name} has the TXT value already: the command wasn't run`
     if (set === null || zone === null) throw valuesUnknown(name, reason ?? 'its zone has no name')

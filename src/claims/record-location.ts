@@ -1,5 +1,5 @@
 import { formatDnsProviders } from '../dns/hosts.ts'
-import { lookUpTxt } from '../dns/lookup.ts'
+import { lookUpTxtInZone } from '../dns/lookup.ts'
 import { toDnsEffects } from '../dns/wire/ask.ts'
 import { formatHostField, parseDomainName } from '../dns/wire/name.ts'
 import { getDnsSettings } from '../settings/settings.ts'
@@ -22,7 +22,7 @@ export async function findRecordLocation(name: string, io: Io): Promise<RecordLo
   const checked = parseDomainName(name)
   if (!checked.ok) return undefined
   const request = { ...getDnsSettings(io.settings), deadline: createDeadline(TIMEOUT_MS, io.clock) }
-  const { zone, nameservers } = await lookUpTxt(checked.ascii, request, toDnsEffects(io))
+  const { zone, nameservers } = await lookUpTxtInZone(checked.ascii, request, toDnsEffects(io))
   if (zone === null) return undefined
   return { zone, host: formatHostField(checked.ascii, zone), dnsProvider: formatDnsProviders(nameservers) }
 }

@@ -95,7 +95,7 @@ export function toExpectedRecord(claim: DomainClaim, domain?: string): ExpectedT
  * @param valueName the value's name in the message, such as `--value`
  * @throws CliError exit 2 if the rest isn't of the form `prefix=token`
  */
-export function parseTxtValue(given: string, valueName = 'the value'): string {
+export function parseClaimTxtValue(given: string, valueName = 'the value'): string {
   const value = parseTypedValue(given)
   if (value !== undefined) return value
   throw usageError(`${valueName} isn't a complete value: prefix=token, with nothing before or after it`)

@@ -121,11 +121,11 @@ export function createDnsWaitReporter(io: Io) {
  * Whether to request verification although the verdict is `wait`: the service doesn't use this machine's resolvers and their
  * caches, and may query a name server that isn't lagging.
  *
- * @param hasWaited whether the command has waited long enough for lagging name servers; until then, lagging name servers make the
+ * @param isLagOver whether the command has waited long enough for lagging name servers; until then, lagging name servers make the
  *   result false
  */
-export function mayVerifyInWait({ verdict, findings }: CheckReport, hasWaited: boolean): boolean {
-  return verdict === 'wait' && (hasWaited || findings.every(({ code }) => code !== 'partial_propagation'))
+export function mayVerifyInWait({ verdict, findings }: CheckReport, isLagOver: boolean): boolean {
+  return verdict === 'wait' && (isLagOver || findings.every(({ code }) => code !== 'partial_propagation'))
 }
 
 /** Returns `failure`, the error of the last DNS check, with `timed out after …` before its message. */

@@ -35,7 +35,7 @@ export interface OutputDefinition {
 }
 
 /** Arguments and options of a command line, as a command's `run` gets them. */
-export interface CommandInput<Options extends readonly OptionDefinition[]> {
+export interface CommandArgumentsAndOptions<Options extends readonly OptionDefinition[]> {
   /** Positional arguments in order. The list ends before the first omitted argument. */
   readonly arguments: readonly string[]
   readonly options: OptionValues<Options>
@@ -71,7 +71,7 @@ export interface CommandDefinition<
   readonly toleratesClosedPipe?: true
   /** Whether the command runs despite an unreadable or damaged configuration file, with an empty configuration. */
   readonly toleratesDamagedConfig?: true
-  run(input: CommandInput<Options>, io: Io): Promise<void>
+  run(input: CommandArgumentsAndOptions<Options>, io: Io): Promise<void>
 }
 
 /** Returns the fields that `--fields` accepts: an item's JSON fields and the fields of columns, which may be computed. */
@@ -120,7 +120,7 @@ export const PUBLIC_RESOLVERS_OPTION = {
 } as const
 
 /** The argument `[claim]`. If it is missing, the user picks a claim of the ledger; without prompts or claims, that is exit 2. */
-export const CLAIM_ARGUMENT: ArgumentDefinition = {
+export const OPTIONAL_CLAIM_ARGUMENT: ArgumentDefinition = {
   syntax: '[claim]',
   description: 'a domain name known on this machine (its newest claim), or a placeholder domain id',
   asked: true,
@@ -129,9 +129,9 @@ export const CLAIM_ARGUMENT: ArgumentDefinition = {
 
 /** The argument `[claim...]` of commands that take one claim or several. */
 export const CLAIMS_ARGUMENT: ArgumentDefinition = {
-  ...CLAIM_ARGUMENT,
+  ...OPTIONAL_CLAIM_ARGUMENT,
   syntax: '[claim...]',
-  description: `${CLAIM_ARGUMENT.description}; or several`,
+  description: `${OPTIONAL_CLAIM_ARGUMENT.description}; or several`,
 }
 
 /** A command in the command tree. `load` imports the definition only when it is needed: loading all would delay a start. */

@@ -6,11 +6,11 @@ import { type DnsObservations, detectInterception, groupServers, mayBeLocalZone 
 import { findTxtAtOtherNames } from './other-names.ts'
 import type { CheckReport } from './report.ts'
 import { observeResolver } from './resolvers.ts'
-import { createCheckReport, dependsOnResolvers } from './rules.ts'
+import { createCheckReport, onlyResolversCanShowRecord } from './rules.ts'
 import { observeNameServers } from './servers.ts'
 import { type CheckCache, createCheckCache } from './shared-cache.ts'
 import { DNS_PORT, type DnsServer, PUBLIC_RESOLVERS } from './wire/address.ts'
-import { createChildController, type DnsEffects, limitQueries, queryDns } from './wire/ask.ts'
+import { createChildController, type DnsEffects, limitTotalQueries, queryDns } from './wire/ask.ts'
 import { parseDomainName } from './wire/name.ts'
 import { readTxtAnswer } from './wire/txt-answer.ts'
 
@@ -83,7 +83,7 @@ export async function collectDnsObservations(
   const deadline = createDeadline(Math.min(DEADLINE_MS, givenMs) - MARGIN_MS, clock)
   const configured = request.resolvers === 'system' ? await dns.systemResolvers() : request.resolvers
   const resolvers: DnsServer[] = [...configured, ...(request.publicResolvers ? PUBLIC_RESOLVERS : [])]
-  const limited = limitQueries(dns, MAX_QUERIES)
+  const limited = limitTotalQueries(dns, MAX_QUERIES)
   const controller = createChildController(effects.signal)
   const cache = request.cache ?? createCheckCache(clock)
   const own = { ...effects, signal: controller.signal, dns: limited }
@@ -106,7 +106,7 @@ export async function collectDnsObservations(
     const isVisible = withRecord.length > 0 && withoutRecord.length === 0
     // A resolver queried too early caches the record's absence (RFC 2308). So query resolvers only if all name servers with a
     // usable answer have the record, or if only resolvers can show it.
-    const isTime = seeksCauses && (isVisible || dependsOnResolvers(seen))
+    const isTime = seeksCauses && (isVisible || onlyResolversCanShowRecord(seen))
     const isOwnZone = interception === 'inside'
     // In a network with its own zone of this name, answers over UDP and TCP may be from that zone. So query resolvers only over
     // HTTPS.

@@ -24,7 +24,7 @@ export interface TxtLookupResult {
  *
  * @throws CliError `usage`, exit 2, if the name isn't a domain name; the abort reason of `effects.signal`
  */
-export async function lookUpTxt(
+export async function lookUpTxtInZone(
   name: string,
   request: Pick<DnsCheckRequest, 'resolvers' | 'authoritativePort' | 'deadline'>,
   effects: DnsEffects,

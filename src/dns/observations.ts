@@ -212,7 +212,7 @@ export interface DnsObservations {
   readonly mayBeLocal: boolean
   /**
    * Results of the resolvers, the configured ones first. Empty unless all name servers that answer have the record, or only
-   * resolvers can show it (`dependsOnResolvers`).
+   * resolvers can show it (`onlyResolversCanShowRecord`).
    */
   readonly resolvers: readonly ResolverObservation[]
   /** TXT records at other names; null if not searched, as when a name server has the expected record. */

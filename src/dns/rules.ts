@@ -45,7 +45,7 @@ type ZoneState = DnsObservations &
 /** Derives the report from the observations of a check. Findings are sorted by the verdict that they cause, `fix` first. */
 export function createCheckReport(observations: DnsObservations): CheckReport {
   const { name, expected, location, servers, resolvers } = observations
-  const isUnseen = ({ code }: Finding) => dependsOnResolvers(observations) && NO_REPLY.includes(code)
+  const isUnseen = ({ code }: Finding) => onlyResolversCanShowRecord(observations) && NO_REPLY.includes(code)
   const found = diagnoseServers(observations)
     .flatMap((one) => (isUnseen(one) ? diagnoseResolvers(observations, one) : [one]))
     .toSorted((a, b) => verdictRankOf(a.code) - verdictRankOf(b.code))
@@ -113,7 +113,7 @@ const NO_REPLY: readonly FindingCode[] = ['nameserver_unreachable', 'resolver_un
  * Whether only resolvers can show the record: the name servers weren't found, are intercepted, or don't answer TXT queries. False
  * if a name server returned a CNAME, which is usable even if the end of its chain is unknown.
  */
-export function dependsOnResolvers(observations: DnsObservations): boolean {
+export function onlyResolversCanShowRecord(observations: DnsObservations): boolean {
   const [first] = diagnoseServers(observations)
   return first !== undefined && NO_REPLY.includes(first.code) && !observations.alias
 }

@@ -1,8 +1,8 @@
 import type { Palette } from '../terminal/color.ts'
 import { type Column, summarizeValues } from '../terminal/columns.ts'
-import { displayWidth, indentPiece, wrapLine } from '../terminal/measure.ts'
+import { displayWidth, indentIfItFits, wrapLine } from '../terminal/measure.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
-import { createTable } from '../terminal/table.ts'
+import { createPagedTable } from '../terminal/table.ts'
 import type { CheckReport } from './report.ts'
 import {
   type AnswerView,
@@ -53,7 +53,7 @@ function headline(view: ReportView, layout: PaletteAndWidth): string {
 
 function tables({ nameservers, resolvers }: ReportView, layout: PaletteAndWidth): string[] {
   const render = <T extends object>(columns: readonly Column[], rows: readonly T[]) =>
-    rows.length === 0 ? [] : [createTable(columns, { ...layout, now: 0 }).render(rows)]
+    rows.length === 0 ? [] : [createPagedTable(columns, { ...layout, now: 0 }).render(rows)]
   const answers: readonly Column[] = [
     {
       field: 'tone',
@@ -107,7 +107,7 @@ function paragraph(
   const room = displayWidth(symbol)
   return wrapLine(sanitizeLine(text), Math.max(20, layout.width - room), false)
     .map((line, index) =>
-      index === 0 ? paintSymbol(symbol) + paint(line) : paint(indentPiece(line, room, layout.width)),
+      index === 0 ? paintSymbol(symbol) + paint(line) : paint(indentIfItFits(line, room, layout.width)),
     )
     .map((line) => `${line}\n`)
     .join('')

@@ -15,7 +15,7 @@ export interface CallbackPage {
 }
 
 interface CallbackServerOptions {
-  readonly target: RedirectionEndpoint
+  readonly endpoint: RedirectionEndpoint
   readonly state: string
   /**
    * Called with the parameters of each redirect that passes the server's checks, until one is accepted. The browser that brought
@@ -44,7 +44,7 @@ export function toFailurePage(error: unknown): CallbackPage {
  * @returns the redirect URI with the actual port, and a function that stops the server
  * @throws CliError `cannot_listen`, exit 1, for example if the port is in use
  */
-export async function startCallbackServer({ target, state, receive }: CallbackServerOptions) {
+export async function startCallbackServer({ endpoint, state, receive }: CallbackServerOptions) {
   const servers: Server[] = []
   /** Query of the accepted redirect; undefined until a redirect is accepted. */
   let taken: string | undefined
@@ -63,7 +63,7 @@ export async function startCallbackServer({ target, state, receive }: CallbackSe
     const [path, ...query] = (request.url ?? '').split('?')
     // Only a request target in origin form begins with the path (RFC 9112 section 3.2.1), so this check also refuses the absolute
     // form.
-    if (path !== target.path) return refuse(404, 'Nothing here')
+    if (path !== endpoint.path) return refuse(404, 'Nothing here')
     const [host, ...hosts] = request.headersDistinct['host'] ?? []
     // Refuse a Host header that isn't the address of this server (DNS rebinding), and a second Host header, which RFC 9112 section
     // 3.2 forbids: Node would silently use the first.
@@ -109,9 +109,9 @@ export async function startCallbackServer({ target, state, receive }: CallbackSe
     await Promise.all(closed)
   }
 
-  const [first = '127.0.0.1', ...others] = target.hosts
+  const [first = '127.0.0.1', ...others] = endpoint.hosts
   try {
-    const port = await open(first, target.port)
+    const port = await open(first, endpoint.port)
     for (const host of others) {
       // Fail if another program listens on this port of the host, because that program could receive the code. Ignore other errors:
       // a machine without IPv6 can't listen on ::1.
@@ -119,7 +119,7 @@ export async function startCallbackServer({ target, state, receive }: CallbackSe
         if (error.code === 'EADDRINUSE') throw error
       })
     }
-    const redirectUri = target.uri ?? `http://${first}:${port}${target.path}`
+    const redirectUri = endpoint.uri ?? `http://${first}:${port}${endpoint.path}`
     // Take the host from the parsed URL, which omits port 80, as browsers do in the Host header that `examine` compares.
     authority = new URL(redirectUri).host
     return { redirectUri, close }
@@ -127,7 +127,7 @@ export async function startCallbackServer({ target, state, receive }: CallbackSe
     await close()
     const { code } = error as NodeJS.ErrnoException
     const why = code === 'EADDRINUSE' ? 'it is in use' : code
-    const message = `cannot listen on port ${target.port} of this machine: ${why}`
+    const message = `cannot listen on port ${endpoint.port} of this machine: ${why}`
     const hint = 'stop what uses it, or use another --redirect-uri'
     throw new CliError('cannot_listen', message, { hint, cause: error })
   }

@@ -6,7 +6,7 @@ import { formatDuration } from '../terminal/time.ts'
 import { type AuthorizationResponse, buildAuthorizationUrl, validateRedirectQuery } from './authorization.ts'
 import { type CallbackPage, SIGNED_IN_PAGE, startCallbackServer, toFailurePage } from './callback-server.ts'
 import { discoverAuthorizationServer } from './discovery.ts'
-import { parsePastedRedirect, readPastes } from './paste.ts'
+import { parsePastedRedirectOrExplain, readPastes } from './paste.ts'
 import type { RedirectionEndpoint } from './redirect.ts'
 import type { CodeExchangeRequest } from './token-endpoint.ts'
 
@@ -85,7 +85,7 @@ export async function loginInBrowser<T>(
     return response
   }
 
-  const { redirectUri, close } = await startCallbackServer({ target: options.target, state, receive })
+  const { redirectUri, close } = await startCallbackServer({ endpoint: options.target, state, receive })
   let stopReading = () => {}
   const over = new AbortController()
   try {
@@ -106,7 +106,7 @@ export async function loginInBrowser<T>(
     const expected = { state, issuer: server.issuer.replace(/\/+$/, ''), host: new URL(redirectUri).host }
     if (options.readInput)
       stopReading = readPastes(io, (text, fresh) => {
-        const answer = parsePastedRedirect(text, fresh, expected)
+        const answer = parsePastedRedirectOrExplain(text, fresh, expected)
         if (answer !== undefined) receive(answer)
       })
     await reporter.ready(url.href)

@@ -6,8 +6,8 @@ import {
   CONTACT_IMPORT_SHAPE,
   type ContactImport,
   type ContactImportStatus,
-  type Grant,
   type ListEnvelope,
+  type ReceivedOAuthGrant,
 } from './types.ts'
 
 /** Maximum `limit` of a page request that the service accepts. */
@@ -23,7 +23,7 @@ export interface PageQuery {
 export type PageFetcher<T> = (query: PageQuery, signal?: AbortSignal) => Promise<ListEnvelope<T>>
 
 /** Returns a function that requests pages of the team's grants, revoked grants included. */
-export function createGrantFetcher(client: ServiceClient): PageFetcher<Grant> {
+export function createGrantFetcher(client: ServiceClient): PageFetcher<ReceivedOAuthGrant> {
   return (query, signal) => requestPage(client, '/oauth/grants', { ...query }, signal)
 }
 

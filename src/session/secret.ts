@@ -115,7 +115,7 @@ async function writeItem(io: Io, files: ProfileFiles, session: Session, value: s
  *   because a locked keychain gives the same reply
  * @returns the error if an expected item may still exist
  */
-export async function tryDeleteKeychainItem(io: Io, files: ProfileFiles, isExpected: boolean) {
+export async function deleteKeychainItemOrGetError(io: Io, files: ProfileFiles, isExpected: boolean) {
   const { signal } = io.interrupts
   const request = { operation: 'delete', account: keychainAccount(files), signal } as const
   try {

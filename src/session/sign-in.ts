@@ -9,7 +9,7 @@ import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
 import { type AllocatedFile, listNoteFileNames, noteFileName, preallocateFile } from './note.ts'
 import { getSessionLockOptions } from './renew.ts'
-import { storeSession, tryDeleteKeychainItem } from './secret.ts'
+import { deleteKeychainItemOrGetError, storeSession } from './secret.ts'
 import { findSession, type ProfileFiles, profileFiles, type Session } from './session-file.ts'
 
 /** Result of a login: the fields of the session to store, and the tokens or API key. */
@@ -88,7 +88,7 @@ export async function prepareLocalSignIn(
           // Ignore a failure to remove the note files (`next.…`) of other sign-ins: the next login or logout tries again.
           catchError(() => removeNotes(files, basename(taken.path)))
           if (before?.store !== 'keychain' || store === 'keychain') return
-          const problem = await tryDeleteKeychainItem(io, files, true)
+          const problem = await deleteKeychainItemOrGetError(io, files, true)
           if (problem !== undefined)
             await io.warn(`the keychain still holds the secret of the session before: ${problem.message}`)
         }),
@@ -156,7 +156,7 @@ export async function signOutLocally(
   }
   const isDamaged = wasSignedIn && session === undefined
   // Delete the keychain item even without a session: if somebody removed the profile's directory, the item is left.
-  const failure = await tryDeleteKeychainItem(io, files, isDamaged || session?.store === 'keychain')
+  const failure = await deleteKeychainItemOrGetError(io, files, isDamaged || session?.store === 'keychain')
   const problem = isDamaged && isNoKeychainError(failure) ? undefined : failure
   return { profile, wasSignedIn, session, problem }
 }

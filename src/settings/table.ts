@@ -1,5 +1,5 @@
 import { usageError } from '../errors.ts'
-import { normalizeUrl, parseBaseUrl, parseServerUrl, parseServerUrls, splitResolvers } from './addresses.ts'
+import { normalizeUrl, parseBaseUrl, parseResolvers, parseServerUrl, parseServerUrls } from './addresses.ts'
 import type { OptionDefinition } from './option.ts'
 import { MAX_PORT, parseChoice, parseInteger, parseScopes, parseSeconds } from './parse-value.ts'
 import { DEFAULT_PROFILE, validateProfileName } from './profiles.ts'
@@ -137,7 +137,7 @@ export const SETTINGS = {
     variable: 'MAILCLAIM_RESOLVER',
     description: 'DNS resolvers to query, each as IP, IP:PORT or https://…',
     defaultText: "the system's",
-    parse: splitResolvers,
+    parse: parseResolvers,
   },
   authoritative_port: {
     flags: '--authoritative-port <port>',

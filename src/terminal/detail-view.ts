@@ -1,5 +1,5 @@
 import { ABSENT, type Column, getCellPaint, getCellText, getTitle, type RenderContext } from './columns.ts'
-import { displayWidth, indentPiece, wrapLine } from './measure.ts'
+import { displayWidth, indentIfItFits, wrapLine } from './measure.ts'
 
 /** Number of terminal columns between titles and values, and before a value that stands below its title. */
 const GAP = 2
@@ -25,7 +25,7 @@ export function renderDetailView(item: object, columns: readonly Column[], conte
       const isId = column.kind === 'id'
       if (displayWidth(text) > room && (isId || room < MIN_VALUE_WIDTH)) {
         const pieces = isId ? [text] : wrapLine(text, width - GAP)
-        return [palette.faint(title), ...pieces.map((piece) => paint(indentPiece(piece, GAP, width)))]
+        return [palette.faint(title), ...pieces.map((piece) => paint(indentIfItFits(piece, GAP, width)))]
       }
       const [first = '', ...rest] = wrapLine(text, room)
       const head = palette.faint(title) + ' '.repeat(label - displayWidth(title))

@@ -112,8 +112,8 @@ const MAX_ROWS = 1000
 
 function tableWriter(columns: readonly Column[], ifEmpty: string | undefined, io: OutputContext): ListWriter {
   const loading = (async () => {
-    const [{ createTable }, rendering] = await Promise.all([import('./table.ts'), createRenderContext(io)])
-    return createTable(columns, rendering)
+    const [{ createPagedTable }, context] = await Promise.all([import('./table.ts'), createRenderContext(io)])
+    return createPagedTable(columns, context)
   })()
   loading.catch(() => {})
   let count = 0

@@ -35,7 +35,7 @@ const isText = ({ column }: Lane): boolean => (column.kind ?? 'text') === 'text'
  * Creates a table that is rendered page by page. Column widths fit all pages so far, so a later page may be wider. From the first
  * page on for which the terminal is too narrow, items are rendered as detail views.
  */
-export function createTable(columns: readonly Column[], context: RenderContext) {
+export function createPagedTable(columns: readonly Column[], context: RenderContext) {
   const lanes = columns.map((column): Lane => {
     const lane = { column, longest: 0, longestWord: 0, isFilled: false, width: 0 }
     measure(lane, getTitle(column))

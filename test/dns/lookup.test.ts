@@ -1,6 +1,6 @@
 import type packet from 'dns-packet'
 import { expect, test } from 'vitest'
-import { lookUpTxt } from '../../src/dns/lookup.ts'
+import { lookUpTxtInZone } from '../../src/dns/lookup.ts'
 import { AA, type Asked, type FakeReply, RCODE } from './fake-dns.ts'
 import { type FakeZone, fakeInternet, RESOLVER, txt } from './fake-internet.ts'
 import { timedEffects } from './timed-check.ts'
@@ -22,7 +22,7 @@ async function runLookup(
     { apex: 'shop.com', servers, records },
   ]
   const { effects, asked } = timedEffects(fakeInternet(zones, odd))
-  const seen = await lookUpTxt(
+  const seen = await lookUpTxtInZone(
     name,
     { resolvers: [{ address: RESOLVER, port: 53 }], authoritativePort },
     effects,
@@ -34,7 +34,7 @@ async function runLookup(
 const txtAt = (server: string, reply: FakeReply) => (asked: Asked) =>
   asked.server === server && asked.type === 'TXT' ? reply : undefined
 
-test('lookUpTxt returns the zone, its name servers, and the TXT set with its exact bytes and TTL', async () => {
+test('lookUpTxtInZone returns the zone, its name servers, and the TXT set with its exact bytes and TTL', async () => {
   const binary = Buffer.from([0, 0xff, 0x22, 0x5c])
   const split: packet.Answer = { type: 'TXT', name: 'shop.com', ttl: 300, data: ['a'.repeat(255), binary] }
   const { seen, texts, asked } = await runLookup([txt('shop.com', SPF), split])
@@ -45,26 +45,26 @@ test('lookUpTxt returns the zone, its name servers, and the TXT set with its exa
 })
 
 test.each(['shop.com', 'app.shop.com'])(
-  'lookUpTxt returns an empty TXT set for the name %s if it has no TXT records',
+  'lookUpTxtInZone returns an empty TXT set for the name %s if it has no TXT records',
   async (name) => {
     const { seen } = await runLookup([], undefined, name)
     expect(seen).toMatchObject({ zone: 'shop.com', set: { values: [], ttl: null } })
   },
 )
 
-test('lookUpTxt returns the TXT set if one of two name servers refuses the TXT query', async () => {
+test('lookUpTxtInZone returns the TXT set if one of two name servers refuses the TXT query', async () => {
   const { texts } = await runLookup([txt('shop.com', SPF)], txtAt(FIRST, { flags: RCODE.REFUSED }))
   expect(texts).toEqual([[Buffer.from(SPF)]])
 })
 
-test('lookUpTxt returns the TXT set of servers with private addresses only if the authoritative port is not 53', async () => {
+test('lookUpTxtInZone returns the TXT set of servers with private addresses only if the authoritative port is not 53', async () => {
   const inside = { 'dc1.shop.com': ['10.0.0.1'] }
   const { seen } = await runLookup([txt('shop.com', SPF)], undefined, 'shop.com', inside)
   expect(seen).toMatchObject({ set: null, reason: expect.stringContaining('its own shop.com') })
   expect((await runLookup([txt('shop.com', SPF)], undefined, 'shop.com', inside, 5353)).texts).toHaveLength(1)
 })
 
-test('lookUpTxt ignores a name server that answers without the AA bit', async () => {
+test('lookUpTxtInZone ignores a name server that answers without the AA bit', async () => {
   const { seen, texts } = await runLookup(
     [txt('shop.com', SPF)],
     txtAt(FIRST, { answers: [txt('shop.com', 'x')] }),
@@ -72,7 +72,7 @@ test('lookUpTxt ignores a name server that answers without the AA bit', async ()
   expect([texts, seen.reason]).toEqual([[[Buffer.from(SPF)]], null])
 })
 
-test('lookUpTxt returns the highest TTL that the name servers give for the TXT set', async () => {
+test('lookUpTxtInZone returns the highest TTL that the name servers give for the TXT set', async () => {
   const counted: packet.Answer = { type: 'TXT', name: 'shop.com', ttl: 17, data: SPF }
   const { seen } = await runLookup([txt('shop.com', SPF)], txtAt(FIRST, { flags: AA, answers: [counted] }))
   expect(seen.set?.ttl).toBe(300)
@@ -103,13 +103,13 @@ test.each<[string, packet.Answer[], ((asked: Asked) => FakeReply | undefined) | 
     () => 'silent',
     { zone: null, reason: expect.stringContaining("weren't found: 192.0.2.53: no answer") },
   ],
-])('lookUpTxt returns a reason instead of the TXT set if %s', async (_title, records, odd, expected) => {
+])('lookUpTxtInZone returns a reason instead of the TXT set if %s', async (_case, records, odd, expected) => {
   const { seen, ms } = await runLookup(records, odd)
   expect(seen).toMatchObject({ set: null, ...expected })
   expect(ms).toBeLessThan(10_000)
 })
 
-test('lookUpTxt returns for a domain that does not exist an unknown TXT set, with that as the reason', async () => {
+test('lookUpTxtInZone returns for a domain that does not exist an unknown TXT set, with that as the reason', async () => {
   const { seen } = await runLookup([], undefined, 'nowhere.com')
   expect(seen).toMatchObject({ zone: null, reason: "nowhere.com doesn't exist in DNS" })
 })

@@ -9,10 +9,10 @@ import { needs } from '../requirements.ts'
 const STATE = 'the-right-state'
 
 async function listen(options: { uri?: string; page?: CallbackPage } = {}) {
-  const target = parseRedirectUri(options.uri)
+  const endpoint = parseRedirectUri(options.uri)
   const received: URLSearchParams[] = []
   const server = await startCallbackServer({
-    target,
+    endpoint,
     state: STATE,
     receive(parameters, respond) {
       received.push(parameters)

@@ -6,7 +6,7 @@ import { createPalette, PLAIN_PALETTE, usesColor } from '../../src/terminal/colo
 import { type Column, formatUnescaped, getValueAtPath } from '../../src/terminal/columns.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import { wrapLine } from '../../src/terminal/measure.ts'
-import { createTable } from '../../src/terminal/table.ts'
+import { createPagedTable } from '../../src/terminal/table.ts'
 import { createFakeContext, fakeSettings } from '../fake-context.ts'
 
 const ID = '6f1c2a4e-0000-4000-8000-000000000001'
@@ -129,7 +129,7 @@ describe('a table', () => {
   const TABLE = [COLUMNS[0], { field: 'name' }, COLUMNS[2]] as readonly Column[]
   const id = (index: number) => `6f1c2a4e-0000-4000-8000-${String(index).padStart(12, '0')}`
   const tableOf = (width: number, columns = TABLE, palette = PLAIN_PALETTE) =>
-    createTable(columns, { palette, width, now: 0 })
+    createPagedTable(columns, { palette, width, now: 0 })
   const long = 'a rather long name of a client that does not fit'
 
   test('a table is only as wide as its cells need, and in a narrow terminal wraps texts, but no ids', () => {

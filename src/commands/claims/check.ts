@@ -78,7 +78,7 @@ export const command = defineCommand({
   account: 'sometimes',
   async run({ arguments: domains, options }, io) {
     const { name, value, wait = false, publicResolvers, timeout = DEFAULT_CLAIM_TIMEOUT_SECONDS } = options
-    const [{ checkDomain, emptyReport, printNoValueNotice, printDnsReport }, { createClaimReader }] =
+    const [{ checkClaimOrValue, emptyReport, printNoValueNotice, printDnsReport }, { createClaimReader }] =
       await Promise.all([import('../../claims/check-dns.ts'), import('../../claims/load.ts')])
     // Never renew the access token, because a check must work while the service is down: with an expired token, use the claim in
     // the ledger.
@@ -95,7 +95,7 @@ export const command = defineCommand({
         throw usageError('--value needs a domain', 'as in: mailclaim claims check example.com --value …')
       const given = { value, isExact: name !== undefined }
       const readClaim = createClaimReader(io, { renews })
-      const checked = await checkDomain(name ?? domains[0], given, check, readClaim, io)
+      const checked = await checkClaimOrValue(name ?? domains[0], given, check, readClaim, io)
       await printDnsReport(checked, check, COLUMNS, io)
       if (checked.error !== undefined) throw checked.error
       if (checked.hint !== undefined && !io.settings.quiet) await io.hint(checked.hint)
@@ -122,7 +122,7 @@ export const command = defineCommand({
         renews,
         async perform(input, run) {
           const each = { ...check, ...run.dns, releaseSlot: run.releaseSlot, reportWait: run.reportWait }
-          const { report, error } = await checkDomain(input.domain, input, each, run.readClaim, run.io)
+          const { report, error } = await checkClaimOrValue(input.domain, input, each, run.readClaim, run.io)
           if (expectsNoValue(report) && !isNoted) {
             isNoted = true
             await printNoValueNotice(report, io)

@@ -1,11 +1,11 @@
 import type { Column } from '../../terminal/columns.ts'
-import { CLAIM_ARGUMENT, defineCommand } from '../definition.ts'
+import { defineCommand, OPTIONAL_CLAIM_ARGUMENT } from '../definition.ts'
 
 const COLUMNS: readonly Column[] = [{ field: 'name' }, { field: 'domain_id', kind: 'id' }]
 
 export const command = defineCommand({
   description: "Removes a claim from this machine's list; its placeholder at the service stays.",
-  arguments: [CLAIM_ARGUMENT],
+  arguments: [OPTIONAL_CLAIM_ARGUMENT],
   examples: { 'mailclaim claims forget exmaple.com': 'the domain was mistyped' },
   output: { columns: COLUMNS },
   errors: ['claim_unknown'],

@@ -1,10 +1,10 @@
 import { CLAIM_COLUMNS } from '../../claims/columns.ts'
 import { CLAIM_FIELDS } from '../../service/types.ts'
-import { CLAIM_ARGUMENT, defineCommand } from '../definition.ts'
+import { defineCommand, OPTIONAL_CLAIM_ARGUMENT } from '../definition.ts'
 
 export const command = defineCommand({
   description: 'Shows the latest claim of a placeholder domain, as the service has it now.',
-  arguments: [CLAIM_ARGUMENT],
+  arguments: [OPTIONAL_CLAIM_ARGUMENT],
   examples: {
     'mailclaim claims get example.com': 'a claim made on this machine',
     'mailclaim claims get d5f1a5a0-7c39-4a8e-9c1a-2f6b1f6f0c11 --json': 'any claim, by its domain_id',

@@ -1,11 +1,11 @@
 import { formatServiceTimestamp } from '../../service/timestamps.ts'
-import { GRANT_FIELDS, type Grant } from '../../service/types.ts'
+import { GRANT_FIELDS, type ReceivedOAuthGrant } from '../../service/types.ts'
 import { type Column, formatUnescaped } from '../../terminal/columns.ts'
 import { defineCommand } from '../definition.ts'
-import { createPagingOptions, printServiceList } from '../lists.ts'
+import { createPagingOptions, printServiceListPages } from '../lists.ts'
 
 /** Whether a grant is revoked. The service may set the time, the reason, or both. */
-function isRevoked(grant: Grant): boolean {
+function isRevoked(grant: ReceivedOAuthGrant): boolean {
   return (grant.revoked_at ?? grant.revoked_reason ?? null) !== null
 }
 
@@ -17,9 +17,9 @@ const GRANT_COLUMNS: readonly Column[] = [
   {
     field: 'state',
     only: 'people',
-    value: (grant) => (isRevoked(grant as Grant) ? 'revoked' : 'active'),
+    value: (grant) => (isRevoked(grant as ReceivedOAuthGrant) ? 'revoked' : 'active'),
     text(state, look, grant) {
-      const { revoked_at: at } = grant as Grant
+      const { revoked_at: at } = grant as ReceivedOAuthGrant
       return at ? `${state} ${formatServiceTimestamp(at, look) ?? formatUnescaped(at)}` : undefined
     },
     paint: (value, { palette }) => (value === 'active' ? palette.good : palette.faint),
@@ -51,7 +51,7 @@ export const command = defineCommand({
   account: 'signed_in',
   async run({ options }, io) {
     const { state } = options
-    await printServiceList(
+    await printServiceListPages(
       {
         fetcher: (lists, client) => lists.createGrantFetcher(client),
         filter: state === undefined ? undefined : (grant) => isRevoked(grant) === (state === 'revoked'),

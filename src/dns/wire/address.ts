@@ -28,7 +28,7 @@ export function formatResolver(resolver: DnsServer): string {
  * Converts an IPv6 address to the spelling of URLs, so that a server with two spellings is queried once. Returns an address with a
  * scope (`%eth0`) and any other text unchanged.
  */
-export function canonicalizeAddress(address: string): string {
+export function canonicalizeIfIpv6(address: string): string {
   if (isIP(address) !== 6 || address.includes('%')) return address
   return new URL(`http://[${address}]/`).hostname.slice(1, -1)
 }

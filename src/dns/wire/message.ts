@@ -1,5 +1,5 @@
 import packet from 'dns-packet'
-import { canonicalizeAddress } from './address.ts'
+import { canonicalizeIfIpv6 } from './address.ts'
 
 /** Record types that this program queries. */
 type QuestionType = 'TXT' | 'CNAME' | 'SOA' | 'NS' | 'A' | 'AAAA' | 'DS' | 'DNSKEY'
@@ -96,7 +96,7 @@ export function encodeQuery(
  * Decodes the response to a query; undefined if the bytes are malformed or aren't its response. A truncated response that can't be
  * read whole is returned without records, because its TC bit is enough to retry over TCP.
  */
-export function decodeResponse(wire: Uint8Array, id: number, question: DnsQuery): DnsMessage | undefined {
+export function decodeResponse(wire: Uint8Array, id: number, query: DnsQuery): DnsMessage | undefined {
   const whole = tryDecode(Buffer.from(wire))
   // Decode the header alone, with zero counts of records: it shows the TC bit even if the records are cut off.
   const header = tryDecode(Buffer.concat([wire.subarray(0, 4), Buffer.alloc(8)]))
@@ -104,7 +104,7 @@ export function decodeResponse(wire: Uint8Array, id: number, question: DnsQuery)
   if (decoded?.id !== id || decoded.type !== 'response' || decoded.opcode !== 'QUERY') return undefined
   const { questions: [asked, ...others] = [], additionals = [] } = decoded
   const isSame =
-    asked?.type === question.type && asked.class === 'IN' && canonicalName(asked.name) === question.name
+    asked?.type === query.type && asked.class === 'IN' && canonicalName(asked.name) === query.name
   // Accept FORMERR and NOTIMP without the question, from a server that couldn't parse the query (RFC 1035 section 4.1.1), and
   // REFUSED without the question, as unbound sends it.
   const isBare = asked === undefined && ['FORMERR', 'NOTIMP', 'REFUSED'].includes(decoded.rcode)
@@ -167,7 +167,7 @@ function toRecord(record: packet.Answer): ResourceRecord | undefined {
       return { ...base, type: record.type, target: canonicalName(record.data) }
     case 'A':
     case 'AAAA':
-      return { ...base, type: record.type, address: canonicalizeAddress(record.data) }
+      return { ...base, type: record.type, address: canonicalizeIfIpv6(record.data) }
     case 'SOA': {
       const { serial = 0, minimum = 0 } = record.data
       const soa = { zone: base.name, serial, negativeTtl: Math.min(ttl, minimum) }

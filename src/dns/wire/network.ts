@@ -5,7 +5,7 @@ import { connect, isIPv6 } from 'node:net'
 import { type DnsNetwork, type DnsRequest, type DnsServerAddress, DnsTransportError } from '../../context.ts'
 import { createConcurrencyLimiter } from '../../limiter.ts'
 import { parseDnsServerAddress } from '../../settings/addresses.ts'
-import { canonicalizeAddress } from './address.ts'
+import { canonicalizeIfIpv6 } from './address.ts'
 
 /**
  * Maximum number of DNS sockets at once: some systems allow 256 open files, and a run over many domains needs some for files and
@@ -38,7 +38,7 @@ export function parseSystemResolvers(servers: readonly string[], resolvConf: str
   return servers.flatMap((text) => {
     try {
       const server = parseDnsServerAddress(text, 'system resolver')
-      const address = scoped.find(([, , bare = '']) => canonicalizeAddress(bare) === server.address)?.[1]
+      const address = scoped.find(([, , bare = '']) => canonicalizeIfIpv6(bare) === server.address)?.[1]
       return [{ ...server, address: address ?? server.address }]
     } catch {
       return []

@@ -45,7 +45,7 @@ const FINAL =
  *
  * @param limitMs milliseconds from now for all requests together; no limit by default
  */
-export function createEtcdClient(
+export function createEtcdKeyClient(
   { http, clock, random, interrupts: { signal } }: Io,
   { key, members, tls, user }: EtcdKeyAccess,
   limitMs = Number.POSITIVE_INFINITY,

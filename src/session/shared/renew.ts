@@ -15,7 +15,7 @@ import {
   toUnusedTokenResult,
 } from '../renew.ts'
 import { findFreshAccessToken, NOTE_BYTES, type RenewOptions, rejectForeignSession } from '../session-file.ts'
-import { outcomeFileName, type RenewalAttemptId, removeCachedSession, writeCachedSession } from './local.ts'
+import { outcomeFileName, type RenewalAttemptId, removeCachedSession, tryCacheSession } from './local.ts'
 import {
   createHexId,
   deliverOutcomesAndRead,
@@ -99,7 +99,7 @@ async function runEtcdPass(pass: RenewalInput, renewal: EtcdRenewal): Promise<Re
     renewal.firstToken === token ? options : { ...options, always: false },
   )
   if (access !== undefined) {
-    await writeCachedSession(files, session)
+    await tryCacheSession(files, session)
     return { kind: 'done', token: access }
   }
   if (former !== null && !(await waitForOtherRenewal(pass, renewal, found, former))) return { kind: 'waited' }
@@ -153,7 +153,7 @@ async function runEtcdPass(pass: RenewalInput, renewal: EtcdRenewal): Promise<Re
     // etcd holds no later generation of this sign-in: a sign-in or sign-out has replaced the session.
     throw sessionReplacedOrRemovedError(profile)
   }
-  await writeCachedSession(files, next)
+  await tryCacheSession(files, next)
   return { kind: 'done', token: requireAccessToken(sent, next) }
 }
 

@@ -4,7 +4,7 @@ import type { Io } from '../../terminal/io.ts'
 import { notSignedInError, sessionOverError } from '../messages.ts'
 import { isFresh, type Session } from '../session-file.ts'
 import type { SignInSteps, SignOutResult } from '../sign-in.ts'
-import { readCachedSession, removeCachedSession, removeLocalEtcdFiles, writeCachedSession } from './local.ts'
+import { readCachedSession, removeCachedSession, removeLocalEtcdFiles, tryCacheSession } from './local.ts'
 import {
   BEST_EFFORT_ETCD_TIMEOUT_MS,
   createHexId,
@@ -39,7 +39,7 @@ export async function prepareEtcdSignIn(io: Io): Promise<SignInSteps> {
       await io.interrupts.shield(() => overwriteSession(store, { ...session, refreshToken: secret }))
       // Remove outcome files (`pending.…`): they belong to the former sign-in, which etcd no longer holds.
       removeLocalEtcdFiles(store.files)
-      await writeCachedSession(store.files, session)
+      await tryCacheSession(store.files, session)
       return session
     },
   }

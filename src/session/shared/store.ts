@@ -4,7 +4,7 @@ import { catchError } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
 import { signInHint } from '../messages.ts'
 import { profileFiles, type Session } from '../session-file.ts'
-import { createEtcdClient, type EtcdValue } from './etcd.ts'
+import { createEtcdKeyClient, type EtcdValue } from './etcd.ts'
 import { listOutcomeFiles, type RenewalAttemptId, readCachedSession } from './local.ts'
 import { type EtcdSession, type RenewalMarker, readEtcdConfig, sealSession, unsealSession } from './value.ts'
 
@@ -26,7 +26,7 @@ export const BEST_EFFORT_ETCD_TIMEOUT_MS = 2000
  */
 export function openEtcdStore(io: Io, totalLimitMs?: number) {
   const access = readEtcdConfig(io)
-  const etcd = createEtcdClient(io, access, totalLimitMs)
+  const etcd = createEtcdKeyClient(io, access, totalLimitMs)
   const open = async (found: EtcdValue | undefined): Promise<EtcdSessionAtRevision | undefined> =>
     found && { ...(await unsealSession(found.text, access)), revision: found.revision }
   return {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { DnsServer } from '../../../src/dns/wire/address.ts'
-import { limitQueries, sendQuery } from '../../../src/dns/wire/ask.ts'
+import { limitTotalQueries, sendQuery } from '../../../src/dns/wire/ask.ts'
 import { createDeadline } from '../../../src/timeout.ts'
 import { AA, type Asked, createFakeDns, type FakeReply, RCODE, TC } from '../fake-dns.ts'
 import { createVirtualClock } from '../virtual-clock.ts'
@@ -25,7 +25,7 @@ async function asking(
 ) {
   const clock = createVirtualClock()
   const dns = createFakeDns(respond, clock)
-  const limited = limitQueries(dns, max)
+  const limited = limitTotalQueries(dns, max)
   const effects = { clock, dns: limited, random, signal: new AbortController().signal }
   const reply = await sendQuery(server, question, createDeadline(timeoutMs, clock), effects)
   const tried = dns.asked.map(({ transport, edns }) =>
