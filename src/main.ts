@@ -7,7 +7,7 @@ import { type Context, type EnvironmentValues, type HttpTransport, HttpTransport
 import type { ExitCode } from './errors.ts'
 import { resolveDirectories } from './settings/paths.ts'
 import { ALL_SETTINGS } from './settings/table.ts'
-import { watchSignals } from './signals.ts'
+import { abortOnSignals } from './signals.ts'
 import { closeLostTerminals, createOutputStream, createStdin, isTerminal } from './streams.ts'
 import { sanitizeLine } from './terminal/sanitize.ts'
 
@@ -21,7 +21,7 @@ export async function main(): Promise<ExitCode> {
   const directories = resolveDirectories(process)
   // Delete mailclaim's variables, which may hold an API key: child processes, such as a browser, inherit the environment.
   for (const name of Object.keys(process.env)) if (/^MAILCLAIM_/i.test(name)) delete process.env[name]
-  const signals = watchSignals(process, [0, 1, 2].some(isTerminal))
+  const signals = abortOnSignals(process, [0, 1, 2].some(isTerminal))
   const { interrupts } = signals
   // Continue after an unhandled rejection: by default, it would end the process, possibly between sending a refresh token and
   // storing its successor.

@@ -12,7 +12,7 @@ const ABORT_GRACE_MS = 1500
  *
  * @param hasTerminal whether the process has a terminal; without one, SIGHUP is ignored
  */
-export function watchSignals(
+export function abortOnSignals(
   source: Pick<NodeJS.Process, 'on' | 'off' | 'kill' | 'pid'>,
   hasTerminal: boolean,
 ) {

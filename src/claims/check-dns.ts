@@ -12,8 +12,8 @@ import { createRenderContext, hasOwnLayout } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { describeLedger } from './ledger.ts'
 import { describeDomain, domainArg, getClaimState } from './lifecycle.ts'
-import { type ClaimReader, parseDomain, resolveClaimArgument } from './load.ts'
-import { parseClaimTxtValue, toExpectedRecord } from './record.ts'
+import { type ClaimReader, parseDomain, resolveToClaimOrDomain } from './load.ts'
+import { parseClaimTxtValue, requireExpectedTxt } from './record.ts'
 import {
   createDnsWaitReporter,
   type DnsCheckOptions,
@@ -38,8 +38,8 @@ export interface DomainCheckResult {
  * @param domain a domain name, or the `domain_id` of a claim; if undefined, the user picks a claim from the ledger
  * @param value the TXT value to expect instead of the claim's
  * @param isExact whether to check exactly the name `domain` (`--name`), even if it has a claim with a record at another name
- * @throws CliError as `resolveClaimArgument`, `readClaim` and `toExpectedRecord`; exit 2 for a malformed value, for a value with
- *   an id that the ledger doesn't have, or for `wait` without a value or claim
+ * @throws CliError as `resolveToClaimOrDomain`, `readClaim` and `requireExpectedTxt`; exit 2 for a malformed value, for a value
+ *   with an id that the ledger doesn't have, or for `wait` without a value or claim
  */
 export async function checkClaimOrValue(
   domain: string | undefined,
@@ -49,7 +49,7 @@ export async function checkClaimOrValue(
   io: Io,
 ): Promise<DomainCheckResult> {
   const expected = value === undefined ? null : parseClaimTxtValue(value, '--value')
-  const found = isExact ? { domain: parseDomain(domain ?? '') } : await resolveClaimArgument(domain, io)
+  const found = isExact ? { domain: parseDomain(domain ?? '') } : await resolveToClaimOrDomain(domain, io)
   if (expected !== null && expected !== value)
     await io.warn('ignoring spaces, quotation marks, or invisible characters around --value')
   if ('domain' in found) {
@@ -62,7 +62,7 @@ export async function checkClaimOrValue(
   if (expected !== null) {
     if (entry === undefined)
       throw usageError(`"${domain}" is neither a domain nor a claim that is known ${describeLedger(io)}`)
-    const own = toExpectedRecord(entry.claim, asked)
+    const own = requireExpectedTxt(entry.claim, asked)
     return checkRecord({ ...own, expected, mayBeCut: expected !== own.expected }, undefined, options, io)
   }
   const first = await readClaim(found, options.deadline)
@@ -72,9 +72,9 @@ export async function checkClaimOrValue(
     return claim
   }
   const { isOpen, phase } = getClaimState(first, io.clock.now())
-  // The service may omit the record of a claim that has ended, for which `toExpectedRecord` would throw.
+  // The service may omit the record of a claim that has ended, for which `requireExpectedTxt` would throw.
   const hasRecord = isOpen || first.record?.value
-  const own = hasRecord ? toExpectedRecord(first, asked) : { name: asked ?? first.name ?? domainId }
+  const own = hasRecord ? requireExpectedTxt(first, asked) : { name: asked ?? first.name ?? domainId }
   // The value of a claim that ended without success is useless in DNS, so expect none: the report then lists the TXT values.
   const wanted = { expected: null, ...own, ...(!isOpen && phase !== 'completed' && { expected: null }) }
   const checked = await checkRecord(wanted, { claim: first, read: readAgain }, options, io)

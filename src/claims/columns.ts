@@ -13,7 +13,7 @@ export const RECORD_COLUMNS: readonly Column[] = [
 ]
 
 /** Columns of one claim, as `claims get` and other commands print it. */
-export const CLAIM_COLUMNS: readonly Column[] = [
+export const SINGLE_CLAIM_COLUMNS: readonly Column[] = [
   { field: 'name', title: 'Domain', kind: 'id' },
   {
     field: 'status',
@@ -53,7 +53,7 @@ export const CLAIM_COLUMNS: readonly Column[] = [
  */
 const TSV_FIELDS = ['domain_id', 'region', 'created_at', 'id', 'record.name', 'record.value']
 
-export const CLAIM_LIST_COLUMNS: readonly Column[] = CLAIM_COLUMNS.flatMap((column): Column[] => {
+export const CLAIM_LIST_COLUMNS: readonly Column[] = SINGLE_CLAIM_COLUMNS.flatMap((column): Column[] => {
   if (column.field === 'expires') return [{ ...column, text: formatServiceTimestamp }]
   return [TSV_FIELDS.includes(column.field) ? { ...column, only: 'programs' } : column]
 })

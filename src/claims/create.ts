@@ -4,7 +4,7 @@ import { openClient } from '../session/client.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 import { type BatchDefinition, resultIfCompleted, runBatchCommand } from './batch.ts'
-import { BATCH_CLAIM_COLUMNS, CLAIM_COLUMNS } from './columns.ts'
+import { BATCH_CLAIM_COLUMNS, SINGLE_CLAIM_COLUMNS } from './columns.ts'
 import type { BatchOptions } from './definition.ts'
 import { findClaimsByDomain } from './ledger.ts'
 import { getClaimState } from './lifecycle.ts'
@@ -44,7 +44,7 @@ export async function createSeveralClaims(
 ): Promise<void> {
   // Users have to add the TXT record next, so show its name and value in a terminal too, not only in TSV.
   const columns = [
-    ...CLAIM_COLUMNS.slice(0, 2),
+    ...SINGLE_CLAIM_COLUMNS.slice(0, 2),
     ...['record.name', 'record.value'].map((field): Column => ({ field, kind: 'id', only: 'people' })),
     ...BATCH_CLAIM_COLUMNS.slice(2),
   ]

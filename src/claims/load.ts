@@ -24,7 +24,7 @@ import { describeDomain, domainArg, getClaimState } from './lifecycle.ts'
 import { extractRecord } from './record.ts'
 
 /** A claim to work on, by its `domain_id`; with its domain and its ledger entry if they are known. */
-export interface TargetClaim {
+export interface ClaimReference {
   /**
    * The claim's `domain_id`: the id of the domain that the service created with the claim. Paths of claim operations contain it,
    * not the claim's `id`.
@@ -43,10 +43,10 @@ export interface TargetClaim {
  * Finds the newest claim of a domain, or the claim with a `domain_id`; lets the user pick a claim if the argument is missing.
  * Accepts an id that the ledger doesn't have, because the claim may have been created on another machine.
  *
- * @throws CliError `claim_unknown`, exit 5, for a domain without a claim in the ledger; exit 2 as `resolveClaimArgument`
+ * @throws CliError `claim_unknown`, exit 5, for a domain without a claim in the ledger; exit 2 as `resolveToClaimOrDomain`
  */
-export async function findClaim(argument: string | undefined, io: Io): Promise<TargetClaim> {
-  const found = await resolveClaimArgument(argument, io)
+export async function findClaim(argument: string | undefined, io: Io): Promise<ClaimReference> {
+  const found = await resolveToClaimOrDomain(argument, io)
   if ('domainId' in found) return found
   const hint =
     'if it was made elsewhere, give its domain_id once; to list known claims: mailclaim claims list'
@@ -73,10 +73,10 @@ export async function unknownClaimError(domain: string, hint: string, io: Io): P
  * @throws CliError exit 2 for an argument that can't be a domain or an id, or for a missing argument if the user can't pick a
  *   claim
  */
-export async function resolveClaimArgument(
+export async function resolveToClaimOrDomain(
   argument: string | undefined,
   io: Io,
-): Promise<TargetClaim | { readonly domain: string }> {
+): Promise<ClaimReference | { readonly domain: string }> {
   const onDamaged = (error: CliError) => io.warn(`${error.message}; skipping it`)
   if (argument === undefined) return pick(await readAllClaims(io, onDamaged), io)
   const name = parseDomainName(argument)
@@ -100,14 +100,14 @@ export function parseDomain(text: string): string {
   throw usageError(name.problem, hint)
 }
 
-export function toTarget(entry: LedgerEntry): TargetClaim {
+export function toTarget(entry: LedgerEntry): ClaimReference {
   const { name, domain_id } = entry.claim
   // The ledger saves only claims with a `domain_id`, so the empty string is never used; the type allows claims without it.
   return { domainId: domain_id ?? '', name: name ? toComparableDomain(name) : undefined, entry }
 }
 
 /** Lets the user pick a claim. @throws CliError exit 2 if the command isn't interactive or the ledger is empty */
-async function pick(entries: readonly LedgerEntry[], io: Io): Promise<TargetClaim> {
+async function pick(entries: readonly LedgerEntry[], io: Io): Promise<ClaimReference> {
   if (!io.settings.interactive || entries.length === 0)
     throw usageError(
       'which claim? give its domain name or its domain_id',
@@ -131,7 +131,7 @@ async function pick(entries: readonly LedgerEntry[], io: Io): Promise<TargetClai
  * @returns the claim, with the name of `target` if the response has none
  * @throws CliError `unexpected_answer`, exit 7, for another claim
  */
-async function acceptResponse(answer: DomainClaim, target: Partial<TargetClaim>, io: Io) {
+async function acceptResponse(answer: DomainClaim, target: Partial<ClaimReference>, io: Io) {
   const { name, domainId } = target
   if (name !== undefined && answer.name && toComparableDomain(answer.name) !== name)
     throw new WrongResourceError(`asked for the claim of ${name}, got that of ${clip(answer.name, 255)}`)
@@ -153,7 +153,7 @@ export interface ClientWithIo {
 
 /** A claim with the client for requests about it. */
 export interface TargetWithClient extends ClientWithIo {
-  readonly target: TargetClaim
+  readonly target: ClaimReference
 }
 
 /** Gets the claim from the service, and saves it in the ledger. @throws CliError as `getClaim` and `acceptResponse` */
@@ -249,7 +249,7 @@ export const bestEffortOptions = (deadline: Deadline | undefined): RequestLimits
  * Function that gets a claim from the service, or from the ledger if the request fails or none is needed. Throws the error of a
  * failed request if the ledger has no copy, the service no longer has the claim, or the response is unusable.
  */
-export type ClaimReader = (target: TargetClaim, deadline?: Deadline) => Promise<DomainClaim>
+export type ClaimReader = (target: ClaimReference, deadline?: Deadline) => Promise<DomainClaim>
 
 /**
  * Creates a `ClaimReader`, for commands that also work with the ledger's copies. A claim that was completed when last seen isn't

@@ -84,8 +84,8 @@ export function extractRecord(claim: DomainClaim, domain = toComparableDomain(cl
 }
 
 /** Returns the name and value that a DNS check of the claim expects. @throws CliError as `extractRecord` */
-export function toExpectedRecord(claim: DomainClaim, domain?: string): ExpectedTxt {
-  const { name, value: expected } = extractRecord(claim, domain)
+export function requireExpectedTxt(claim: DomainClaim, requestedDomain?: string): ExpectedTxt {
+  const { name, value: expected } = extractRecord(claim, requestedDomain)
   return { name, expected }
 }
 

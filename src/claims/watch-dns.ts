@@ -11,7 +11,7 @@ import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
 import type { Deadline } from '../timeout.ts'
 import { getClaimState } from './lifecycle.ts'
-import { toExpectedRecord } from './record.ts'
+import { requireExpectedTxt } from './record.ts'
 
 /** Options of the DNS checks of one domain, alone or in a run over several domains. */
 export interface DnsCheckOptions extends Pick<DnsCheckRequest, 'publicResolvers' | 'cache'> {
@@ -43,7 +43,7 @@ export interface WatchedClaim {
 }
 
 /** One DNS check of a wait, with the claim as last seen. */
-export interface DnsWatchStep extends RepeatedCheck {
+export interface RepeatedCheckWithClaim extends RepeatedCheck {
   /**
    * Message of the report's first finding, for the user. Set after the first check, after each change in DNS and, with the elapsed
    * time, once a minute without a change; undefined after other checks.
@@ -63,7 +63,7 @@ export async function* watchDns(
   watched: WatchedClaim | undefined,
   options: DnsCheckOptions,
   io: Io,
-): AsyncGenerator<DnsWatchStep, void, void> {
+): AsyncGenerator<RepeatedCheckWithClaim, void, void> {
   const { clock } = io
   let polledAt = clock.monotonic()
   const news = createProgressMessageThrottle(clock)
@@ -82,7 +82,7 @@ export async function* watchDns(
       if (watched === undefined || claim === undefined || claim === watched.claim) continue
       if (!getClaimState(claim, clock.now()).needsRecord) return
       // A response without record or name doesn't mean that the record has changed, so keep waiting for the same record.
-      const next = claim.record == null || !claim.name ? wanted : toExpectedRecord(claim)
+      const next = claim.record == null || !claim.name ? wanted : requireExpectedTxt(claim)
       if (next.name !== wanted.name || next.expected !== wanted.expected)
         return yield* watchDns(next, { ...watched, claim }, options, io)
     }

@@ -20,7 +20,7 @@ import {
   unknownClaimError,
 } from './load.ts'
 import type { PublishFunction } from './publish.ts'
-import { extractRecord, toExpectedRecord } from './record.ts'
+import { extractRecord, requireExpectedTxt } from './record.ts'
 import { checkDnsOnce, type DnsCheckOptions, mayVerifyInWait, toTimeoutError, watchDns } from './watch-dns.ts'
 
 /** An event of the work on a claim. `CLAIM_EVENT_MEANINGS` describes each kind. */
@@ -44,7 +44,7 @@ export interface ClaimEvent {
 }
 
 /** A claim as last seen, and how the work on it ended. */
-export interface ClaimResult {
+export interface ClaimWorkResult {
   readonly claim: DomainClaim
   /** Why the claim isn't completed; undefined if it is, or if it is in progress after `claims verify` without `--wait`. */
   readonly error?: CliError | undefined
@@ -53,7 +53,7 @@ export interface ClaimResult {
 }
 
 /** The work on a claim as a generator: yields events, and returns the result. */
-export type ClaimEvents = AsyncGenerator<ClaimEvent, ClaimResult, void>
+export type ClaimEvents = AsyncGenerator<ClaimEvent, ClaimWorkResult, void>
 
 /** A claim to work on, with the client for its requests, the `Io`, and the options of the work. */
 export interface ClaimTask extends TargetWithClient {
@@ -208,8 +208,8 @@ export function describeIgnoredOptions({ name: _, ...options }: CreateClaimReque
  * request may succeed anyway: with verdict `unknown`, or as `mayVerifyInWait` says.
  *
  * @returns `claim` as last seen; `report` if the claim needs a record that isn't ready; `error` if the deadline ended the wait
- * @throws CliError as `toExpectedRecord`; an error of a request for the claim, unless the service refused the request (exit 6) or
- *   was unavailable (exit 7)
+ * @throws CliError as `requireExpectedTxt`; an error of a request for the claim, unless the service refused the request (exit 6)
+ *   or was unavailable (exit 7)
  */
 async function* waitForDns(begun: DomainClaim, task: ClaimTask): ClaimEvents {
   const { options, io } = task
@@ -220,9 +220,9 @@ async function* waitForDns(begun: DomainClaim, task: ClaimTask): ClaimEvents {
       if (error.exit !== Exit.unavailable && error.exit !== Exit.refused) throw error
       return undefined
     })
-  let last: ClaimResult = { claim: begun }
+  let last: ClaimWorkResult = { claim: begun }
   for await (const step of watchDns(
-    toExpectedRecord(begun, task.target.name),
+    requireExpectedTxt(begun, task.target.name),
     { claim: begun, read },
     options,
     io,
@@ -257,7 +257,7 @@ const dnsWarningEvent = (claim: DomainClaim, text: string, error: CliError): Cla
  * Sends the verification request, and then follows the claim as `followClaim` does. The request is idempotent, so it is repeated
  * while the service is unavailable (exit 7), within the limits of `followResource`.
  */
-async function* verifyAndFollow(task: ClaimTask, { claim, report }: ClaimResult): ClaimEvents {
+async function* verifyAndFollow(task: ClaimTask, { claim, report }: ClaimWorkResult): ClaimEvents {
   const { options, io } = task
   const events = followResource<DomainClaim>(
     {
@@ -353,7 +353,7 @@ export async function* checkDnsOnceAndVerify(task: ClaimTask): ClaimEvents {
   }
   let unseen: CheckReport | undefined
   if (options.check) {
-    const report = await checkDnsOnce(toExpectedRecord(before, target.name), options, io)
+    const report = await checkDnsOnce(requireExpectedTxt(before, target.name), options, io)
     const failure = exitErrorOf(report)
     if (report.verdict === 'fix') {
       const message = `${failure?.message}; the service wasn't asked to verify`

@@ -5,7 +5,7 @@ import type { DomainClaim } from '../service/types.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 import { hasOwnLayout } from '../terminal/output.ts'
-import { CLAIM_COLUMNS } from './columns.ts'
+import { SINGLE_CLAIM_COLUMNS } from './columns.ts'
 import { describeDomain, getClaimState } from './lifecycle.ts'
 import { extractRecord, type TxtRecord } from './record.ts'
 import { explainHost, findRecordLocation } from './record-location.ts'
@@ -16,7 +16,7 @@ import type { ClaimEvent, ClaimEvents } from './workflow.ts'
  * invalid record; it adds the host to enter at the DNS provider.
  */
 export async function printClaim(claim: DomainClaim, io: Io): Promise<void> {
-  if (!hasOwnLayout(io.settings)) return io.write(claim, CLAIM_COLUMNS)
+  if (!hasOwnLayout(io.settings)) return io.write(claim, SINGLE_CLAIM_COLUMNS)
   const { isOpen } = getClaimState(claim, io.clock.now())
   let record: TxtRecord | undefined
   try {
@@ -25,12 +25,12 @@ export async function printClaim(claim: DomainClaim, io: Io): Promise<void> {
     if (!(error instanceof CliError)) throw error
     await io.warn(`the claim's record isn't shown: ${error.message}`)
   }
-  const withoutRecord = CLAIM_COLUMNS.filter(({ field }) => !/^record\.(name|value)$/.test(field))
+  const withoutRecord = SINGLE_CLAIM_COLUMNS.filter(({ field }) => !/^record\.(name|value)$/.test(field))
   if (record === undefined) return io.write(claim, withoutRecord)
   const location = await findRecordLocation(record.name, io)
   const host: Column = { field: 'record.host', title: 'Record host', value: () => explainHost(location) }
-  const at = CLAIM_COLUMNS.findIndex(({ field }) => field === 'record.name')
-  await io.write(claim, CLAIM_COLUMNS.toSpliced(at, 0, host))
+  const at = SINGLE_CLAIM_COLUMNS.findIndex(({ field }) => field === 'record.name')
+  await io.write(claim, SINGLE_CLAIM_COLUMNS.toSpliced(at, 0, host))
 }
 
 function writeEvent({ event, claim, report, error, earlier }: ClaimEvent, io: Io): Promise<void> {
@@ -53,7 +53,7 @@ export interface ClaimEventPresenter {
  * @returns the claim as last seen
  * @throws CliError the reason why the claim isn't completed
  */
-export async function runAndPrintClaim(
+export async function printEventsThenClaim(
   events: ClaimEvents,
   { show, showsClaim = false }: ClaimEventPresenter,
   before: DomainClaim | undefined,

@@ -68,9 +68,9 @@ export async function loadCommand(line: SplitArgv): Promise<CommandDefinition | 
 }
 
 /** Returns the subcommands of a group, or the whole command tree if the node is undefined; undefined for a command. */
-export function subcommandsOf(node: CommandNode | undefined): CommandTree | undefined {
-  if (node === undefined) return commandTree
-  return isCommandGroup(node) ? node.commands : undefined
+export function subcommandsOf(nodeUnlessRoot: CommandNode | undefined): CommandTree | undefined {
+  if (nodeUnlessRoot === undefined) return commandTree
+  return isCommandGroup(nodeUnlessRoot) ? nodeUnlessRoot.commands : undefined
 }
 
 /**

@@ -1,4 +1,4 @@
-import { BATCH_CLAIM_COLUMNS, CLAIM_COLUMNS, ERROR_FIELDS } from '../claims/columns.ts'
+import { BATCH_CLAIM_COLUMNS, ERROR_FIELDS, SINGLE_CLAIM_COLUMNS } from '../claims/columns.ts'
 import {
   BATCH_OPTIONS,
   CLAIM_EVENT_MEANINGS,
@@ -52,7 +52,7 @@ export const command = defineCommand({
     schema: 'claim',
     lineSchema: 'event',
     fields: [...CLAIM_FIELDS, ...ERROR_FIELDS],
-    columns: CLAIM_COLUMNS,
+    columns: SINGLE_CLAIM_COLUMNS,
     eventFields: [
       ...collectEventFields({ claim: CLAIM_FIELDS, earlier: CLAIM_FIELDS, report: CHECK_REPORT_FIELDS }),
       ...ERROR_FIELDS,
@@ -73,7 +73,7 @@ export const command = defineCommand({
     const deadline = createCommandDeadline({ timeout }, io.clock)
     const flow = { deadline, throughBlocked, check, publicResolvers, resumeOnly: options.all === true }
     if (!isBatch(domains, options)) {
-      const [{ parseDomain }, { runAndPrintClaim }, session, { createChecklist }] = await Promise.all([
+      const [{ parseDomain }, { printEventsThenClaim }, session, { createChecklist }] = await Promise.all([
         import('../claims/load.ts'),
         import('../claims/write.ts'),
         import('../session/client.ts'),
@@ -83,7 +83,7 @@ export const command = defineCommand({
       const client = session.openClient(io)
       const events = runClaim(request, { options: { ...flow, publish: publisher }, client, io })
       const [newest] = await findClaimsByDomain(request.name, io)
-      await runAndPrintClaim(events, createChecklist(publish !== undefined, io), newest?.claim, io)
+      await printEventsThenClaim(events, createChecklist(publish !== undefined, io), newest?.claim, io)
       return
     }
     const [{ resultIfCompleted, runClaimInBatch, runBatchCommand }, { getClaimState }, { extractRecord }] =

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { DnsServerAddress } from '../context.ts'
 import type { CheckRun } from './locate.ts'
 import type { FoundZone, ZoneDnssecObservation } from './observations.ts'
-import { queryDns } from './wire/ask.ts'
+import { tryQuery } from './wire/ask.ts'
 import type { DnsMessage, RecordOf } from './wire/message.ts'
 
 /**
@@ -24,7 +24,7 @@ export async function observeDnssec(
   check: CheckRun,
 ): Promise<ZoneDnssecObservation | null> {
   if (parent === null) return null
-  const ds = await queryDns(parent, { name: zone, type: 'DS', dnssecOk: true }, check)
+  const ds = await tryQuery(parent, { name: zone, type: 'DS', dnssecOk: true }, check)
   // A truncated response might lack the DS record that matches the zone's DNSKEY. And only NOERROR and NXDOMAIN prove the absence
   // of DS records.
   if (ds?.aa !== true || ds.tc || !['NOERROR', 'NXDOMAIN'].includes(ds.rcode)) return null
@@ -37,7 +37,7 @@ export async function observeDnssec(
     keys: [ds, keys].flatMap((message) => (message === undefined ? [] : toComparableKeyData(message))),
   })
   if (signers.length === 0) return observed('unsigned')
-  const signed = (type: 'DNSKEY' | 'SOA') => queryDns(server, { name: zone, type, dnssecOk: true }, check)
+  const signed = (type: 'DNSKEY' | 'SOA') => tryQuery(server, { name: zone, type, dnssecOk: true }, check)
   const [dnskey, soa] = await Promise.all([signed('DNSKEY'), signed('SOA')])
   // Without a complete authoritative response, the DNSKEY that matches the DS record might be missing, so the state is unknown.
   if (dnskey?.aa !== true || dnskey.tc || dnskey.rcode !== 'NOERROR') return null

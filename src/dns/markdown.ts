@@ -11,10 +11,10 @@ const MAX_COLUMNS = 300
  * Renders a report as Markdown for a support ticket: result, findings, and the answer of each server. All text from DNS, the
  * service and the user is in code spans or code blocks, so it can't become a link, an image or a mention.
  */
-export function renderMarkdownReport(report: CheckReport, context: ReportMetadata): string {
+export function renderMarkdownReport(report: CheckReport, metadata: ReportMetadata): string {
   const view = toReportView(report)
   const { expected, zone, provider, claim, wait } = view
-  const configured = context.resolvers.length === 0 ? 'none' : context.resolvers.map(code).join(', ')
+  const configured = metadata.resolvers.length === 0 ? 'none' : metadata.resolvers.map(code).join(', ')
   const section = (title: string, lines: readonly string[]) =>
     lines.length === 0 ? [] : ['', `### ${title}`, '', ...lines]
   return [
@@ -27,8 +27,8 @@ export function renderMarkdownReport(report: CheckReport, context: ReportMetadat
       : `- **Expected:** TXT record at ${code(view.name)} with the value ${code(expected)}`,
     `- **Zone:** ${zone === null ? 'not found' : code(zone)}${provider === null ? '' : `, hosted by ${provider}`}`,
     ...(wait === undefined ? [] : [`- **Waiting time:** ${wait}`]),
-    `- **Checked:** ${formatUtcTime(context.at)} by mailclaim ${context.version}; configured resolvers: ${configured}`,
-    `- **To repeat:** ${code(context.command)}`,
+    `- **Checked:** ${formatUtcTime(metadata.at)} by mailclaim ${metadata.version}; configured resolvers: ${configured}`,
+    `- **To repeat:** ${code(metadata.command)}`,
     ...section('Findings', view.findings.flatMap(findingLines)),
     ...section('Authoritative name servers', table(view.nameservers)),
     ...section('Recursive resolvers', table(view.resolvers)),

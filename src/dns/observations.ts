@@ -83,7 +83,7 @@ export interface ResolverObservation extends TxtObservation {
 }
 
 /** TXT records that one authoritative server has at names other than the checked name. */
-export interface TxtAtOtherNames {
+export interface TxtRecordsAtOtherNames {
   /**
    * Names that have TXT records, among those where the expected record often ends up by mistake. Left out: names of the kinds
    * `doubled` and `wrong` whose TXT set is that of a wildcard.
@@ -216,7 +216,7 @@ export interface DnsObservations {
    */
   readonly resolvers: readonly ResolverObservation[]
   /** TXT records at other names; null if not searched, as when a name server has the expected record. */
-  readonly otherNames: TxtAtOtherNames | null
+  readonly otherNames: TxtRecordsAtOtherNames | null
   /** State of the zone's DNSSEC records; null if unknown. */
   readonly dnssec: ZoneDnssecObservation | null
   /** Whether the wait reported for the finding `cached` has passed, so that caching doesn't explain a missing record anymore. */

@@ -3,7 +3,7 @@ import type { CheckRun } from './locate.ts'
 import { isConclusive, type ResolverObservation } from './observations.ts'
 import { toTxtObservation } from './servers.ts'
 import type { DnsServer } from './wire/address.ts'
-import { queryDns, sendQuery } from './wire/ask.ts'
+import { tryQuery, trySendQuery } from './wire/ask.ts'
 import { collectNsHosts, type DnsMessage } from './wire/message.ts'
 
 /** Maximum milliseconds for the TXT queries to a resolver, which queries servers from the root down if its cache is empty. */
@@ -24,7 +24,7 @@ export async function observeResolver(
   const deadline = check.deadline.limitedTo(RESOLVER_MS)
   const observe = async (checkingDisabled: boolean): Promise<ResolverObservation> => {
     const question = { name, type: 'TXT', recursionDesired: true, checkingDisabled } as const
-    const reply = await sendQuery(resolver, question, deadline, check.effects)
+    const reply = await trySendQuery(resolver, question, deadline, check.effects)
     const answer = toTxtObservation(reply, name, expected)
     const message = reply.kind === 'answer' ? reply.message : undefined
     // Without the RA and AA bits, the server offers neither recursion nor authority, so its response proves nothing: report it as
@@ -41,7 +41,7 @@ export async function observeResolver(
     textsOf: (message: DnsMessage) => readonly string[],
   ) => {
     const flags = { recursionDesired: true, checkingDisabled: true, dnssecOk: true }
-    const asked = types.map((type) => queryDns(resolver, { name: zone ?? name, type, ...flags }, check))
+    const asked = types.map((type) => tryQuery(resolver, { name: zone ?? name, type, ...flags }, check))
     const messages = (await Promise.all(asked)).flatMap((message) => message ?? [])
     const ttls = messages.flatMap(({ answers }) => answers.map(({ ttl }) => ttl))
     return { texts: messages.flatMap(textsOf), ttl: Math.max(0, ...ttls) }

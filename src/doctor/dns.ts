@@ -1,6 +1,6 @@
 import type { DnsServerAddress } from '../context.ts'
 import { formatResolver } from '../dns/wire/address.ts'
-import { sendQuery, toDnsEffects } from '../dns/wire/ask.ts'
+import { toDnsEffects, trySendQuery } from '../dns/wire/ask.ts'
 import { getDnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { createDeadline } from '../timeout.ts'
@@ -30,7 +30,7 @@ export async function examineResolvers(io: Io): Promise<CheckResult> {
   if (resolvers.length === 0) return warningResult('the system has no usable resolver', OVER_HTTPS)
   const deadline = createDeadline(RESOLVER_TIMEOUT_MS, io.clock)
   const replies = await Promise.all(
-    resolvers.map((resolver) => sendQuery(resolver, COM_QUESTION, deadline, toDnsEffects(io))),
+    resolvers.map((resolver) => trySendQuery(resolver, COM_QUESTION, deadline, toDnsEffects(io))),
   )
   const problems = replies.map((reply) => {
     if (reply.kind !== 'answer') return reply.reason ?? 'no answer'
@@ -56,7 +56,7 @@ export async function examineDirectDns(io: Io): Promise<CheckResult> {
     return skippedResult('not applicable with a custom resolver or port, since DNS may be private')
   const deadline = createDeadline(ROOT_TIMEOUT_MS, io.clock)
   const replies = await Promise.all(
-    ROOT_SERVERS.map((server) => sendQuery(server, ROOT_QUESTION, deadline, toDnsEffects(io))),
+    ROOT_SERVERS.map((server) => trySendQuery(server, ROOT_QUESTION, deadline, toDnsEffects(io))),
   )
   const answers = replies.flatMap((reply) => (reply.kind === 'answer' ? reply.message : []))
   if (answers.length === 0)

@@ -6,7 +6,7 @@ import { formatDuration } from '../terminal/time.ts'
 import { type AuthorizationResponse, buildAuthorizationUrl, validateRedirectQuery } from './authorization.ts'
 import { type CallbackPage, SIGNED_IN_PAGE, startCallbackServer, toFailurePage } from './callback-server.ts'
 import { discoverAuthorizationServer } from './discovery.ts'
-import { parsePastedRedirectOrExplain, readPastes } from './paste.ts'
+import { listenForPastes, parsePastedRedirectOrExplain } from './paste.ts'
 import type { RedirectionEndpoint } from './redirect.ts'
 import type { CodeExchangeRequest } from './token-endpoint.ts'
 
@@ -105,7 +105,7 @@ export async function loginInBrowser<T>(
     })
     const expected = { state, issuer: server.issuer.replace(/\/+$/, ''), host: new URL(redirectUri).host }
     if (options.readInput)
-      stopReading = readPastes(io, (text, fresh) => {
+      stopReading = listenForPastes(io, (text, fresh) => {
         const answer = parsePastedRedirectOrExplain(text, fresh, expected)
         if (answer !== undefined) receive(answer)
       })

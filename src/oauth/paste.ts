@@ -7,7 +7,7 @@ type ExpectedRedirect = Readonly<Record<'state' | 'issuer' | 'host', string>>
 
 /** Milliseconds without input after which a paste counts as complete. */
 const PASTE_END_MS = 300
-/** Maximum length in characters of `earlier` and of `latest` in `readPastes`; far more than an address has. */
+/** Maximum length in characters of `earlier` and of `latest` in `listenForPastes`; far more than an address has. */
 const MAX_INPUT_LENGTH = 64 * 1024
 /**
  * Matches a line of about the length at which a terminal in canonical mode drops the rest: 4,095 bytes on Linux, 1,024 on macOS.
@@ -36,7 +36,7 @@ const CODE_OR_ERROR = /(?:^|&)(?:code|error)=(?![^&]*(?:(?:code|error)=|:\/\/))[
  *   ended with a line end
  * @returns a function that stops reading
  */
-export function readPastes(
+export function listenForPastes(
   { stdin: { stream }, clock, platform }: Pick<Context, 'stdin' | 'clock' | 'platform'>,
   onPaste: (text: string, latest: string) => void,
 ): () => void {
@@ -69,7 +69,7 @@ export function readPastes(
  * broken into lines. A bare code is refused, because nothing shows that it belongs to this sign-in, and so is a code that looks cut
  * off, because its exchange would end the sign-in.
  *
- * @param latest the last part of `text`, as from `readPastes`
+ * @param latest the last part of `text`, as from `listenForPastes`
  * @returns the redirect's parameters; an `InterruptedError` for Ctrl-C; otherwise the reason why `latest` is refused, as a string,
  *   or undefined if `latest` is blank or its last line hasn't ended
  */

@@ -205,7 +205,7 @@ export function decodeSession(text: string): Session {
  * @throws CliError `file_unusable`, exit 4, if the file can't be read or decoded; `session_elsewhere`, exit 4, if the file was
  *   copied from another profile: the token would have two holders, and the second use would revoke the grant
  */
-export function readSession(files: ProfileFiles) {
+export function readSession(files: ProfileFiles): { session: Session; text: string } | undefined {
   const text = files.disk.read(files.session)
   if (text === undefined) return undefined
   let session: Session

@@ -13,7 +13,7 @@ import { deleteKeychainItemOrGetError, storeSession } from './secret.ts'
 import { findSession, type ProfileFiles, profileFiles, type Session } from './session-file.ts'
 
 /** Result of a login: the fields of the session to store, and the tokens or API key. */
-export interface LoginResult extends Pick<Session, 'kind' | 'service' | 'client' | 'scope' | 'resource'> {
+export interface LoginSecrets extends Pick<Session, 'kind' | 'service' | 'client' | 'scope' | 'resource'> {
   /** Refresh token, or the API key for `kind: 'api_key'`. */
   readonly secret: string
   readonly access?: AccessToken
@@ -73,7 +73,7 @@ export async function prepareLocalSignIn(
      *
      * @throws CliError as `withLock` and `storeSession`
      */
-    async complete({ secret, ...signIn }: LoginResult): Promise<Session> {
+    async complete({ secret, ...signIn }: LoginSecrets): Promise<Session> {
       const now = io.clock.now()
       const { profile } = files
       const session = { ...signIn, profile, id, generation: 1, store, signedInAt: now, issuedAt: now }

@@ -198,8 +198,8 @@ export const ALL_SETTINGS: readonly (readonly [key: string, setting: SettingDefi
   })
 
 /** Returns a setting's name for users: `base-url` for the key `base_url`. */
-export function settingName(key: string): string {
-  return key.replaceAll('_', '-')
+export function settingName(snakeCaseKey: string): string {
+  return snakeCaseKey.replaceAll('_', '-')
 }
 
 /**

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { CLAIM_COLUMNS, CLAIM_LIST_COLUMNS } from '../../src/claims/columns.ts'
+import { CLAIM_LIST_COLUMNS, SINGLE_CLAIM_COLUMNS } from '../../src/claims/columns.ts'
 import type { DomainClaim } from '../../src/service/types.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import { createFakeContext, fakeSettings } from '../fake-context.ts'
@@ -9,7 +9,7 @@ const claim = (status: string, name = 'xn--bcher-kva.example') =>
 
 async function card(status: string): Promise<string> {
   const context = createFakeContext({ terminal: { columns: 80 }, environment: { noColor: true } })
-  await createIo(context, await fakeSettings(context)).write(claim(status), CLAIM_COLUMNS)
+  await createIo(context, await fakeSettings(context)).write(claim(status), SINGLE_CLAIM_COLUMNS)
   return context.stdout.text
 }
 
@@ -29,7 +29,7 @@ test.each(['completed', 'failed', 'superseded', 'canceled'])(
 
 test('the TSV of a completed claim has its expiry date', async () => {
   const context = createFakeContext()
-  await createIo(context, await fakeSettings(context)).write(claim('completed'), CLAIM_COLUMNS)
+  await createIo(context, await fakeSettings(context)).write(claim('completed'), SINGLE_CLAIM_COLUMNS)
   expect(context.stdout.text).toContain('2026-11-28 04:30:02.06106+00')
 })
 

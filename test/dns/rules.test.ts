@@ -5,8 +5,8 @@ import type {
   OtherNameWithTxt,
   ResolverObservation,
   ServerObservation,
-  TxtAtOtherNames,
   TxtOutcome,
+  TxtRecordsAtOtherNames,
 } from '../../src/dns/observations.ts'
 import { exitErrorOf } from '../../src/dns/report.ts'
 import { createCheckReport } from '../../src/dns/rules.ts'
@@ -47,11 +47,11 @@ function resolver(outcome: TxtOutcome, more: Partial<ResolverObservation> = {}):
   }
 }
 
-const at = (name: string, kind: OtherNameWithTxt['kind'], value = EXPECTED): TxtAtOtherNames => ({
+const at = (name: string, kind: OtherNameWithTxt['kind'], value = EXPECTED): TxtRecordsAtOtherNames => ({
   candidates: [{ name, kind, values: [txt(value)] }],
   wildcard: null,
 })
-const wildcard = (value: string): TxtAtOtherNames => ({
+const wildcard = (value: string): TxtRecordsAtOtherNames => ({
   candidates: [],
   wildcard: [txt(value)],
 })

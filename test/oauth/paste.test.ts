@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { parsePastedRedirectOrExplain, readPastes } from '../../src/oauth/paste.ts'
+import { listenForPastes, parsePastedRedirectOrExplain } from '../../src/oauth/paste.ts'
 import { createFakeClock } from '../fake-context.ts'
 
 const STATE = 'xyz_State-of-43-characters-AAAAAAAAAAAAAAAAA'
@@ -134,13 +134,13 @@ describe('reading pastes', () => {
     const stream = Object.assign(new PassThrough(), { setRawMode: (mode: boolean) => raw.push(mode) })
     const clock = createFakeClock()
     const judged: [string, string][] = []
-    const stop = readPastes({ stdin: { isTTY: true, stream }, clock, platform }, (...texts) =>
+    const stop = listenForPastes({ stdin: { isTTY: true, stream }, clock, platform }, (...texts) =>
       judged.push(texts),
     )
     return { stream, raw, clock, judged, stop }
   }
 
-  it('readPastes passes on several pasted lines as one text when input pauses, and again when the last line ends', () => {
+  it('listenForPastes passes on several pasted lines as one text when input pauses, and again when the last line ends', () => {
     const { stream, clock, judged } = reader()
     for (const text of ['a\n', 'b']) stream.emit('data', text)
     clock.ring()
@@ -155,7 +155,7 @@ describe('reading pastes', () => {
     ])
   })
 
-  it('readPastes puts the terminal into raw mode only while a paste arrives, and never on Windows', () => {
+  it('listenForPastes puts the terminal into raw mode only while a paste arrives, and never on Windows', () => {
     const { stream, raw, clock, stop } = reader()
     stream.emit('data', 'a\n')
     expect(raw).toEqual([true])

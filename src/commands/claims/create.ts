@@ -1,4 +1,4 @@
-import { CLAIM_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
+import { ERROR_FIELDS, SINGLE_CLAIM_COLUMNS } from '../../claims/columns.ts'
 import { BATCH_OPTIONS, isBatch } from '../../claims/definition.ts'
 import { CLAIM_FIELDS } from '../../service/types.ts'
 import { defineCommand } from '../definition.ts'
@@ -13,7 +13,7 @@ export const command = defineCommand({
     'mailclaim claims create example.com --region eu-west-1 --json': 'in another region, for a script',
     'mailclaim claims create --from domains.csv --format jsonl': 'for every domain of a list',
   },
-  output: { schema: 'claim', fields: [...CLAIM_FIELDS, ...ERROR_FIELDS], columns: CLAIM_COLUMNS },
+  output: { schema: 'claim', fields: [...CLAIM_FIELDS, ...ERROR_FIELDS], columns: SINGLE_CLAIM_COLUMNS },
   errors: ['record_missing', 'claim_superseded', 'several'],
   account: 'signed_in',
   toleratesClosedPipe: true,

@@ -1,4 +1,4 @@
-import { CLAIM_COLUMNS } from '../../claims/columns.ts'
+import { SINGLE_CLAIM_COLUMNS } from '../../claims/columns.ts'
 import { CLAIM_FIELDS } from '../../service/types.ts'
 import { defineCommand, OPTIONAL_CLAIM_ARGUMENT } from '../definition.ts'
 
@@ -10,7 +10,7 @@ export const command = defineCommand({
     'mailclaim claims get d5f1a5a0-7c39-4a8e-9c1a-2f6b1f6f0c11 --json': 'any claim, by its domain_id',
     'mailclaim claims get example.com --format tsv --fields status | tail -1': 'only the status',
   },
-  output: { schema: 'claim', fields: CLAIM_FIELDS, columns: CLAIM_COLUMNS },
+  output: { schema: 'claim', fields: CLAIM_FIELDS, columns: SINGLE_CLAIM_COLUMNS },
   errors: ['claim'],
   account: 'signed_in',
   async run({ arguments: [argument] }, io) {

@@ -1,4 +1,4 @@
-import { CLAIM_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
+import { ERROR_FIELDS, SINGLE_CLAIM_COLUMNS } from '../../claims/columns.ts'
 import { BATCH_OPTIONS, type BatchOptions, isBatch, WATCH_EVENT_MEANINGS } from '../../claims/definition.ts'
 import type { ClaimEvents, ClaimOptions, ClaimTask } from '../../claims/workflow.ts'
 import { CLAIM_FIELDS, type DomainClaim } from '../../service/types.ts'
@@ -24,7 +24,7 @@ export const WATCH_OUTPUT: OutputDefinition = {
   schema: 'claim',
   lineSchema: 'event',
   fields: [...CLAIM_FIELDS, ...ERROR_FIELDS],
-  columns: CLAIM_COLUMNS,
+  columns: SINGLE_CLAIM_COLUMNS,
   eventFields: [...collectEventFields({ claim: CLAIM_FIELDS }), ...ERROR_FIELDS],
 }
 
@@ -54,7 +54,7 @@ export const command = defineCommand({
  *
  * @param begin starts the work on one claim
  * @returns the single claim as last seen; undefined for several claims
- * @throws CliError as `findClaim` and `runAndPrintClaim`; for several claims, as `runVerifyOrWatchBatch`
+ * @throws CliError as `findClaim` and `printEventsThenClaim`; for several claims, as `runVerifyOrWatchBatch`
  */
 export async function verifyOrFollowClaims(
   domains: readonly string[],
@@ -68,12 +68,12 @@ export async function verifyOrFollowClaims(
     await runVerifyOrWatchBatch(domains, flags, options, begin, io)
     return undefined
   }
-  const [{ findClaim }, { openClient }, { printEventText, runAndPrintClaim }] = await Promise.all([
+  const [{ findClaim }, { openClient }, { printEventText, printEventsThenClaim }] = await Promise.all([
     import('../../claims/load.ts'),
     import('../../session/client.ts'),
     import('../../claims/write.ts'),
   ])
   const target = await findClaim(domains[0], io)
   const events = begin({ target, client: openClient(io), io, options })
-  return runAndPrintClaim(events, { show: (event) => printEventText(event, io) }, target.entry?.claim, io)
+  return printEventsThenClaim(events, { show: (event) => printEventText(event, io) }, target.entry?.claim, io)
 }

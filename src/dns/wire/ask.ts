@@ -71,7 +71,7 @@ const REJECTS_EDNS: readonly string[] = ['FORMERR', 'NOTIMP', 'BADVERS']
  * Sends one question to one server: to a URL over HTTPS only, to an address over UDP, with HTTPS (if the server has a URL) and TCP
  * as fallbacks. Failures are results, not errors; an aborted `effects.signal` rejects with its reason.
  */
-export async function sendQuery(
+export async function trySendQuery(
   server: DnsServer,
   question: DnsQuery,
   deadline: Deadline,
@@ -121,20 +121,20 @@ export async function sendQuery(
   }
 }
 
-/** Default time limit of `queryDns` in milliseconds. */
+/** Default time limit of `tryQuery` in milliseconds. */
 const QUERY_MS = 2000
 
 /**
  * Returns one server's response to a question, with any rcode; undefined without a usable response within `limitMs` milliseconds
  * and before the deadline.
  */
-export async function queryDns(
+export async function tryQuery(
   server: DnsServer,
   question: DnsQuery,
   { deadline, effects }: { readonly deadline: Deadline; readonly effects: DnsEffects },
   limitMs = QUERY_MS,
 ): Promise<DnsMessage | undefined> {
-  const reply = await sendQuery(server, question, deadline.limitedTo(limitMs), effects)
+  const reply = await trySendQuery(server, question, deadline.limitedTo(limitMs), effects)
   return reply.kind === 'answer' ? reply.message : undefined
 }
 
@@ -217,7 +217,7 @@ export function limitTotalQueries(dns: DnsNetworkWithHttps, max: number) {
  * Returns the first result to arrive that `isPreferred` accepts. If none does, returns the first defined result in the order of the
  * list, once all tasks have ended.
  */
-export async function awaitPreferred<T>(
+export async function awaitPreferredOrAny<T>(
   tasks: readonly Promise<T | undefined>[],
   isPreferred: (result: T) => boolean,
 ): Promise<T | undefined> {

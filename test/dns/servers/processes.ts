@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { createServer } from 'node:net'
-import { sendQuery } from '../../../src/dns/wire/ask.ts'
+import { trySendQuery } from '../../../src/dns/wire/ask.ts'
 import { createDeadline } from '../../../src/timeout.ts'
 import { realEffects } from '../real-effects.ts'
 
@@ -56,7 +56,7 @@ export async function untilAnswering(
   const effects = realEffects()
   const end = effects.clock.monotonic() + 20_000
   while (effects.clock.monotonic() < end) {
-    const reply = await sendQuery(
+    const reply = await trySendQuery(
       { address, port },
       { name, type: 'SOA', recursionDesired: true },
       createDeadline(500, effects.clock),

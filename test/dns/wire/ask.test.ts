@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { DnsServer } from '../../../src/dns/wire/address.ts'
-import { limitTotalQueries, sendQuery } from '../../../src/dns/wire/ask.ts'
+import { limitTotalQueries, trySendQuery } from '../../../src/dns/wire/ask.ts'
 import { createDeadline } from '../../../src/timeout.ts'
 import { AA, type Asked, createFakeDns, type FakeReply, RCODE, TC } from '../fake-dns.ts'
 import { createVirtualClock } from '../virtual-clock.ts'
@@ -27,14 +27,14 @@ async function asking(
   const dns = createFakeDns(respond, clock)
   const limited = limitTotalQueries(dns, max)
   const effects = { clock, dns: limited, random, signal: new AbortController().signal }
-  const reply = await sendQuery(server, question, createDeadline(timeoutMs, clock), effects)
+  const reply = await trySendQuery(server, question, createDeadline(timeoutMs, clock), effects)
   const tried = dns.asked.map(({ transport, edns }) =>
     edns === undefined ? transport : `${transport} ${edns}`,
   )
   return { reply, asked: dns.asked, tried, limited }
 }
 
-describe('sendQuery', () => {
+describe('trySendQuery', () => {
   test('a DNS query to a name server is sent over UDP with EDNS, and without recursion desired', async () => {
     const { reply, asked } = await asking(() => answer)
     expect(reply).toMatchObject({ kind: 'answer', message: { tc: false, answers: [{ type: 'TXT' }] } })
@@ -155,7 +155,7 @@ describe('sendQuery', () => {
       controller.abort(new Error('interrupted'))
       return 'silent'
     }, clock)
-    const asked = sendQuery(SERVER, question, createDeadline(5000, clock), {
+    const asked = trySendQuery(SERVER, question, createDeadline(5000, clock), {
       clock,
       dns,
       random,
