@@ -6,7 +6,7 @@ import { StringDecoder } from 'node:string_decoder'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ShellCommand, ShellResult } from './context.ts'
 
-export interface ShellPlatform {
+export interface ShellEnvironmentAndPlatform {
   /** Environment of the shell, before the `variables` of the `ShellCommand` are added. */
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly platform: NodeJS.Platform
@@ -29,7 +29,7 @@ const MAX_LINE = 8192
  */
 export async function runInShell(
   { command, variables, timeoutMs, onLine, signal }: ShellCommand,
-  { environment, platform }: ShellPlatform,
+  { environment, platform }: ShellEnvironmentAndPlatform,
 ): Promise<ShellResult> {
   signal?.throwIfAborted()
   const isWindows = platform === 'win32'
@@ -117,7 +117,7 @@ export async function openBrowser(url: string, browserVariable?: string): Promis
 }
 
 /** Kills a Windows process and its descendants with taskkill. Never rejects. */
-async function endTree(id: number | undefined, { SystemRoot }: ShellPlatform['environment']): Promise<void> {
+async function endTree(id: number | undefined, { SystemRoot }: NodeJS.ProcessEnv): Promise<void> {
   const taskkill = join(SystemRoot ?? 'C:\\Windows', 'System32', 'taskkill.exe')
   await new Promise((done) => {
     execFile(taskkill, ['/PID', String(id), '/T', '/F'], { windowsHide: true }, done)

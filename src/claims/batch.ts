@@ -23,7 +23,7 @@ import {
   readAllClaims,
 } from './ledger.ts'
 import { getClaimState } from './lifecycle.ts'
-import { type DomainInput, parseDomainOrId, readDomainList } from './list.ts'
+import { type DomainInput, parseDomainOrId, readUsableDomains } from './list.ts'
 import { type ClaimReader, createClaimReader, findClaim } from './load.ts'
 import type { ClaimEvent, ClaimEvents, ClaimOptions, ClaimTask } from './workflow.ts'
 
@@ -143,7 +143,7 @@ export async function runBatchCommand(
  *
  * @param takesIds whether the command line and the list may have a claim's `domain_id` in place of a domain
  * @returns `inputs`: the domains; `badLines`: the number of unusable lines in the list
- * @throws CliError exit 2 for an invalid domain, for a domain together with `--all`, or as `readDomainList`
+ * @throws CliError exit 2 for an invalid domain, for a domain together with `--all`, or as `readUsableDomains`
  */
 async function readInputs(args: readonly string[], { from, all }: BatchOptions, takesIds: boolean, io: Io) {
   if (all && args.length > 0) throw usageError("a domain and --all can't be used together")
@@ -154,10 +154,10 @@ async function readInputs(args: readonly string[], { from, all }: BatchOptions, 
     const elsewhere = others.length === 0 ? '' : `; there are some ${others.join(', ')}`
     await io.warn(`no open claim is known ${describeLedger(io)}${elsewhere}`)
   }
-  const listed = from === undefined ? { inputs: [], badLines: 0 } : await readDomainList(from, takesIds, io)
-  const every = [...typed.map((domain): DomainInput => ({ domain })), ...listed.inputs]
+  const list = from === undefined ? { inputs: [], badLines: 0 } : await readUsableDomains(from, takesIds, io)
+  const every = [...typed.map((domain): DomainInput => ({ domain })), ...list.inputs]
   const byDomain = new Map(every.map((input) => [input.domain, input]))
-  return { inputs: [...byDomain.values()], badLines: listed.badLines }
+  return { inputs: [...byDomain.values()], badLines: list.badLines }
 }
 
 /**

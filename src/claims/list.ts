@@ -56,7 +56,7 @@ export function parseDomainOrId(text: string, takesIds: boolean): string {
  * @returns the domains, and the number of unusable lines
  * @throws CliError exit 2 for a file that can't be read or isn't a list of domains; the reason of the interrupt signal
  */
-export async function readDomainList(from: string, takesIds: boolean, io: Io) {
+export async function readUsableDomains(from: string, takesIds: boolean, io: Io) {
   if (from === '-' && io.stdin.isTTY)
     throw usageError('--from - reads standard input, which is a terminal', 'pipe the domains into it')
   const name = from === '-' ? '<stdin>' : from
@@ -68,7 +68,7 @@ export async function readDomainList(from: string, takesIds: boolean, io: Io) {
   const usable = header.some((cell) => ADDRESS.test(cell)) ? DOMAIN_HEADINGS.slice(0, -1) : DOMAIN_HEADINGS
   const hasHeader = header.some((cell) => usable.includes(cell))
   // Brackets in the first row suggest JSON or HTML. Some lines of such a file may be valid domains, which must not be claimed, so
-  // one unusable line makes `readDomainList` refuse the complete file.
+  // one unusable line makes `readUsableDomains` refuse the complete file.
   const isOtherFormat = !hasHeader && /[[\]{}<>]/.test(first.join(''))
   if (!hasHeader && !isOtherFormat && first.length > 1 && first[0] !== '' && !first[0]?.includes('.'))
     throw usageError(`${name} has no column "domain"`, `rename one to domain: ${clip(first.join(', '), 200)}`)

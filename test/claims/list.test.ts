@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
-import { readDomainList } from '../../src/claims/list.ts'
+import { readUsableDomains } from '../../src/claims/list.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import { createFakeContext, fakeSettings } from '../fake-context.ts'
 
@@ -9,7 +9,7 @@ async function read(text: string | Buffer, takesIds = true) {
   const context = createFakeContext()
   const stdin = { isTTY: false, stream: Readable.from([Buffer.from(text)]) as never }
   const io = createIo({ ...context, stdin }, await fakeSettings(context))
-  return { ...(await readDomainList('-', takesIds, io)), stderr: context.stderr.text }
+  return { ...(await readUsableDomains('-', takesIds, io)), stderr: context.stderr.text }
 }
 
 test('a --from list has one domain per line, optionally with the expected TXT value', async () => {
@@ -169,7 +169,7 @@ test.each([
   const context = createFakeContext()
   const stdin = { isTTY: false, stream: Readable.from([Buffer.from(text)]) as never }
   const io = createIo({ ...context, stdin }, await fakeSettings(context))
-  await expect(readDomainList('-', true, io)).rejects.toMatchObject({
+  await expect(readUsableDomains('-', true, io)).rejects.toMatchObject({
     exit: 2,
     message: expect.stringContaining(message),
   })
@@ -195,11 +195,11 @@ test('the domains of a --from list are read from its column "domain" or, if ther
 test.each([
   ['missing.txt', 'no such file or directory'],
   ['.', 'illegal operation on a directory'],
-])('readDomainList rejects a path that cannot be read: %s', async (name, why) => {
+])('readUsableDomains rejects a path that cannot be read: %s', async (name, why) => {
   const context = createFakeContext()
   const home = context.directories.state
   const io = createIo(context, await fakeSettings(context))
-  await expect(readDomainList(join(home, '..', name), true, io)).rejects.toMatchObject({
+  await expect(readUsableDomains(join(home, '..', name), true, io)).rejects.toMatchObject({
     exit: 2,
     message: expect.stringContaining(why),
   })
