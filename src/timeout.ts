@@ -43,9 +43,9 @@ export function stepTimeoutMs({ remainingMs }: Deadline): number {
 
 export interface BackoffOptions {
   /** Delay after the first attempt in milliseconds, before jitter. */
-  readonly first: number
+  readonly firstMs: number
   /** Maximum delay in milliseconds. */
-  readonly max: number
+  readonly maxMs: number
   /** Ratio of each delay to the previous one. Default: 2. */
   readonly factor?: number
   /** Share of each delay that is random, from 0 to 1. Default: 1 ("full jitter"). */
@@ -53,7 +53,7 @@ export interface BackoffOptions {
 }
 
 /** Delays, in milliseconds, between attempts of an HTTP request. */
-export const REQUEST_BACKOFF: BackoffOptions = { first: 500, max: 8000 }
+export const REQUEST_BACKOFF: BackoffOptions = { firstMs: 500, maxMs: 8000 }
 
 /**
  * Returns the delay before the next attempt, in milliseconds: exponential backoff and, with a random source, jitter, so that
@@ -63,8 +63,8 @@ export const REQUEST_BACKOFF: BackoffOptions = { first: 500, max: 8000 }
  */
 export function backoffMs(
   attempts: number,
-  { first, max, factor = 2, jitter = 1 }: BackoffOptions,
+  { firstMs, maxMs, factor = 2, jitter = 1 }: BackoffOptions,
   { fraction }: Pick<Context['random'], 'fraction'> = { fraction: () => 1 },
 ): number {
-  return Math.min(max, first * factor ** (attempts - 1)) * (1 - jitter + jitter * fraction())
+  return Math.min(maxMs, firstMs * factor ** (attempts - 1)) * (1 - jitter + jitter * fraction())
 }

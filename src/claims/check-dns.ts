@@ -17,8 +17,8 @@ import { parseClaimTxtValue, requireExpectedTxt } from './record.ts'
 import {
   createDnsWaitReporter,
   type DnsCheckOptions,
+  type RefetchableClaim,
   toTimeoutError,
-  type WatchedClaim,
   watchDns,
 } from './watch-dns.ts'
 
@@ -108,7 +108,7 @@ function applyClaim(checked: DomainCheckResult, claim: DomainClaim, now: number)
  */
 async function checkRecord(
   wanted: ExpectedTxt,
-  of: WatchedClaim | undefined,
+  of: RefetchableClaim | undefined,
   options: DnsCheckOptions,
   io: Io,
 ): Promise<DomainCheckResult> {

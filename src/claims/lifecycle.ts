@@ -78,9 +78,9 @@ export const domainArg = ({ name }: DomainClaim): string => (/^\w[\w.-]*$/.test(
  * Derives a claim's state from its fields. The service documents only the status `pending`, so this function also knows the
  * statuses of similar services. An open claim that isn't verified counts as expired after `expires_at`.
  *
- * @param now milliseconds since 1970
+ * @param nowMs milliseconds since 1970
  */
-export function getClaimState(claim: DomainClaim, now: number): ClaimState {
+export function getClaimState(claim: DomainClaim, nowMs: number): ClaimState {
   const { status, failure_reason: failure, blocked_reason: reason } = claim
   const why = failure ? ` (${clip(failure, MAX_WORD_LENGTH)})` : ''
   if (status === 'completed') return judged('completed', 'the domain is yours')
@@ -91,7 +91,7 @@ export function getClaimState(claim: DomainClaim, now: number): ClaimState {
     return ended(claim, phase, code, `${text}${status === 'failed' ? why : ''}`)
   }
   const expiry = parseTimestampMs(claim.expires_at)
-  if (expiry !== undefined && expiry + MAX_SKEW_MS <= now)
+  if (expiry !== undefined && expiry + MAX_SKEW_MS <= nowMs)
     return ended(
       claim,
       'expired',

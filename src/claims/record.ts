@@ -1,5 +1,5 @@
 import type { ExpectedTxt } from '../dns/check.ts'
-import { canBeExpectedValue, parseTypedValue } from '../dns/value.ts'
+import { canBeExpectedValue, parseTxtValueFromUser } from '../dns/value.ts'
 import { isWithin } from '../dns/wire/name.ts'
 import { CliError, usageError } from '../errors.ts'
 import { invalidResponseError } from '../service/problems.ts'
@@ -96,7 +96,7 @@ export function requireExpectedTxt(claim: DomainClaim, requestedDomain?: string)
  * @throws CliError exit 2 if the rest isn't of the form `prefix=token`
  */
 export function parseClaimTxtValue(given: string, valueName = 'the value'): string {
-  const value = parseTypedValue(given)
+  const value = parseTxtValueFromUser(given)
   if (value !== undefined) return value
   throw usageError(`${valueName} isn't a complete value: prefix=token, with nothing before or after it`)
 }

@@ -1,6 +1,6 @@
 import { checkDns, type DnsCheckRequest, type ExpectedTxt } from '../dns/check.ts'
 import type { CheckReport } from '../dns/report.ts'
-import { type RepeatedCheck, waitForRecord } from '../dns/wait.ts'
+import { type RepeatedCheckResult, waitForRecord } from '../dns/wait.ts'
 import { toDnsEffects } from '../dns/wire/ask.ts'
 import { CliError } from '../errors.ts'
 import type { ConcurrencyLimiter } from '../limiter.ts'
@@ -35,15 +35,15 @@ export function checkDnsOnce(wanted: ExpectedTxt, options: DnsCheckOptions, io: 
   return options.inTurn === undefined ? check() : options.inTurn(check)
 }
 
-/** A claim whose record is checked in DNS. */
-export interface WatchedClaim {
+/** A claim whose record is checked in DNS, and how to get the claim again. */
+export interface RefetchableClaim {
   readonly claim: DomainClaim
   /** Gets the claim again; after a failed request, may return undefined or the copy in the ledger. */
   readonly read: () => Promise<DomainClaim | undefined>
 }
 
 /** One DNS check of a wait, with the claim as last seen. */
-export interface RepeatedCheckWithClaim extends RepeatedCheck {
+export interface RepeatedCheckWithClaim extends RepeatedCheckResult {
   /**
    * Message of the report's first finding, for the user. Set after the first check, after each change in DNS and, with the elapsed
    * time, once a minute without a change; undefined after other checks.
@@ -60,7 +60,7 @@ export interface RepeatedCheckWithClaim extends RepeatedCheck {
  */
 export async function* watchDns(
   wanted: ExpectedTxt,
-  watched: WatchedClaim | undefined,
+  watched: RefetchableClaim | undefined,
   options: DnsCheckOptions,
   io: Io,
 ): AsyncGenerator<RepeatedCheckWithClaim, void, void> {

@@ -75,13 +75,13 @@ export interface ClaimOptions extends DnsCheckOptions {
   readonly publish?: PublishFunction | undefined
 }
 
-/** Milliseconds between polls of a claim, and between attempts of a verification request: growing from `first` to `max`. */
-const WATCH_DELAYS = { first: 2000, max: 30_000 } as const
+/** Milliseconds between polls of a claim, and between attempts of a verification request: growing from `firstMs` to `maxMs`. */
+const WATCH_DELAYS = { firstMs: 2000, maxMs: 30_000 } as const
 /**
  * Delays in milliseconds between the polls of `followClaim` if it was given a claim, as after a verification request. The first
  * `steady` delays are short, because a verification usually ends within seconds.
  */
-const VERIFYING_DELAYS = { first: 1000, steady: 3, max: 30_000 } as const
+const VERIFYING_DELAYS = { firstMs: 1000, steady: 3, maxMs: 30_000 } as const
 /**
  * Maximum milliseconds to wait for lagging name servers while other servers of the zone have the record, but at most half of the
  * time until the deadline.

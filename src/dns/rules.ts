@@ -450,12 +450,12 @@ function staleSeconds(
 }
 
 /** Creates a finding, with its facts filled into the message and fix of its code. */
-export function createFinding(code: FindingCode, facts: Evidence): Finding {
+export function createFinding(code: FindingCode, evidence: Evidence): Finding {
   const { message, fix } = FINDING_TEXTS[code]
   return {
     ...{ code, severity: getDefaultSeverity(code) },
-    message: toPlainText(fillTemplate(message, facts)),
-    fix: toPlainText(fillTemplate(fix, facts)),
-    evidence: facts,
+    message: toPlainText(fillTemplate(message, evidence)),
+    fix: toPlainText(fillTemplate(fix, evidence)),
+    evidence,
   }
 }

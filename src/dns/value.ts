@@ -214,7 +214,7 @@ export const canBeExpectedValue = (value: string): boolean =>
  * Parses a value that a user typed: removes quotation marks, backslashes, white space and invisible characters around it. Returns
  * undefined unless `prefix=token` is left: compared with a mangled value, a correct record would be reported as wrong.
  */
-export function parseTypedValue(given: string): string | undefined {
+export function parseTxtValueFromUser(given: string): string | undefined {
   const around = `(?:${QUOTES.source}|${INVISIBLE.source})+`
   const value = given.replace(new RegExp(`^${around}|${around}$`, 'gu'), '')
   return canBeExpectedValue(value) ? value : undefined

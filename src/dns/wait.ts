@@ -4,15 +4,15 @@ import type { CheckReport } from './report.ts'
 import { type DnsEffects, tryQuery } from './wire/ask.ts'
 import { decodeTxtValues, readTxtAnswer } from './wire/txt-answer.ts'
 
-/** Milliseconds between two checks if DNS doesn't change: doubled from `first` up to `max`, without random variation. */
-const DELAYS = { first: 5000, max: 30_000, jitter: 0 } as const
+/** Milliseconds between two checks if DNS doesn't change: doubled from `firstMs` up to `maxMs`, without random variation. */
+const DELAYS = { firstMs: 5000, maxMs: 30_000, jitter: 0 } as const
 /** Milliseconds between two polls of one name server, while waiting for the next check. */
 const POLL_INTERVAL_MS = 3000
 
 type WaitRequest = DnsCheckRequest & { readonly deadline: Deadline }
 
-/** One check while waiting for a record. */
-export interface RepeatedCheck {
+/** Result of one check while waiting for a record. */
+export interface RepeatedCheckResult {
   readonly report: CheckReport
   /** Milliseconds to pause before the next check, unless a change in DNS ends the pause early; null after the last check. */
   readonly nextInMs: number | null
@@ -31,7 +31,7 @@ export async function* waitForRecord(
   request: WaitRequest,
   effects: DnsEffects,
   runWhenSlotIsFree: <T>(work: () => Promise<T>) => Promise<T> = (work) => work(),
-): AsyncGenerator<RepeatedCheck, CheckReport, void> {
+): AsyncGenerator<RepeatedCheckResult, CheckReport, void> {
   const { clock } = effects
   // Set while checks have the finding `cached`. `since`: time of the first such check (monotonic clock). `longestMs`: longest
   // wait that these checks have reported.

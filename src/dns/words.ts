@@ -251,7 +251,7 @@ export type FindingFact = string | number | null | ServerEvidence | readonly Fin
 export type Evidence = Readonly<Record<string, FindingFact>>
 
 /** A fact within a message or fix, as text. It may come from DNS or the user, so each output format has to escape it. */
-export interface FormattedFact {
+export interface UnescapedFact {
   readonly value: string
   /**
    * Whether `toPlainText` puts quotation marks around the fact, as around most TXT values in messages, so that spaces at their ends
@@ -260,7 +260,7 @@ export interface FormattedFact {
   readonly isQuoted?: boolean
 }
 /** A message or fix in pieces: strings of our own words, durations and counts, and facts, which each output format escapes. */
-export type RichText = readonly (string | FormattedFact)[]
+export type RichText = readonly (string | UnescapedFact)[]
 
 /**
  * Default maximum of `shorten`, in characters. Verification values usually have fewer than a hundred, but a hostile server can send

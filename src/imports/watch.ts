@@ -10,7 +10,7 @@ import type { Deadline } from '../timeout.ts'
 import { IMPORT_COLUMNS } from './columns.ts'
 
 /** First and maximum delay between polls, in milliseconds; shorter than for claims, because imports change faster. */
-const DELAYS = { first: 1000, max: 10_000 } as const
+const DELAYS = { firstMs: 1000, maxMs: 10_000 } as const
 /** Maximum characters of an import's status in a message, so that an odd response can't flood the terminal. */
 const MAX_STATUS_LENGTH = 80
 

@@ -5,7 +5,7 @@ import { getBaseUrl } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
 import { backoffMs, REQUEST_BACKOFF } from '../timeout.ts'
-import { noResponseError, readJsonBody, unsuccessfulResponseError } from './problems.ts'
+import { noResponseError, requireJsonBody, unsuccessfulResponseError } from './problems.ts'
 import { isTemporaryStatus, MAX_RETRY_AFTER_MS } from './retry.ts'
 import type { Credential } from './types.ts'
 
@@ -136,7 +136,8 @@ export function createServiceClient(io: Io, credentials: CredentialProvider): Se
         signal,
       })
       const { status } = response
-      if (status >= 200 && status < 300) return { status, body: readJsonBody(response, [credential.value]) }
+      if (status >= 200 && status < 300)
+        return { status, body: requireJsonBody(response, [credential.value]) }
       signal.throwIfAborted()
       return unsuccessfulResponseError(response, { method, path }, base, credential, io)
     } catch (error) {
@@ -179,7 +180,7 @@ function mayRetry({ status = 0, retryAfterMs, cause }: CliError, method: HttpReq
  *
  * @throws CliError `usage`, exit 2, for "", "." and "..", which would change the path, and for an unpaired surrogate
  */
-export function encodeForPath(id: string): string {
+export function encodeIdOrThrow(id: string): string {
   const trimmed = id.trim()
   if (['', '.', '..'].includes(trimmed) || /\p{Cs}/u.test(trimmed))
     throw usageError(`${JSON.stringify(id)} is not an id`, 'copy the id from a list')

@@ -1,6 +1,6 @@
 import { CliError } from '../errors.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
-import { encodeForPath, type RequestLimits, type ServiceClient } from './client.ts'
+import { encodeIdOrThrow, type RequestLimits, type ServiceClient } from './client.ts'
 import { describeJsonType, invalidResponseError, requireFieldTypes, WrongResourceError } from './problems.ts'
 import {
   CONTACT_IMPORT_SHAPE,
@@ -54,7 +54,7 @@ export async function getContactImport(
   id: string,
   options?: RequestLimits,
 ): Promise<ContactImport> {
-  const { body } = await client.get(`/contacts/imports/${encodeForPath(id)}`, {}, options)
+  const { body } = await client.get(`/contacts/imports/${encodeIdOrThrow(id)}`, {}, options)
   requireFieldTypes(body, CONTACT_IMPORT_SHAPE, 'the import', ['id', 'status', 'counts'])
   const found = body as ContactImport
   const asked = id.trim()

@@ -60,7 +60,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
  * @throws CliError `unexpected_answer`, exit 7, for a body that isn't a JSON object or is nested too deep; the error that cut the
  *   body off (`brokenBy`)
  */
-export function readJsonBody(
+export function requireJsonBody(
   { status, headers, text, brokenBy }: HttpResponse,
   secrets: readonly string[],
 ): Record<string, unknown> {

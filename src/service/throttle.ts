@@ -7,7 +7,7 @@ import { MAX_RETRY_AFTER_MS, parseRetryAfterMs } from './retry.ts'
  * Milliseconds of the first and the longest pause after a 429 without `Retry-After`. No jitter, because all requests share one
  * pause.
  */
-const PAUSES = { first: 1000, max: 30_000, jitter: 0 } as const
+const PAUSES = { firstMs: 1000, maxMs: 30_000, jitter: 0 } as const
 /** Milliseconds of consecutive refusals after which a refused request isn't sent again. */
 const MAX_REFUSAL_MS = 5 * 60_000
 

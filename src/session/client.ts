@@ -1,7 +1,7 @@
 import { createServiceClient, type ServiceClient } from '../service/client.ts'
 import type { Credential } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
-import { findCredentialWithoutRenewal, getCredential, renewAccessToken } from './credential.ts'
+import { findCredentialWithoutRenewal, getFreshCredential, renewAccessToken } from './credential.ts'
 import { expiredAccessTokenError } from './messages.ts'
 
 /**
@@ -18,7 +18,7 @@ export function openClient(io: Io, { renews = true }: { readonly renews?: boolea
   return createServiceClient(io, {
     async credential() {
       if (key !== undefined) return key
-      asked ??= (renews ? getCredential(io) : requireUsable(io)).finally(() => {
+      asked ??= (renews ? getFreshCredential(io) : requireUsable(io)).finally(() => {
         asked = undefined
       })
       const credential = await asked

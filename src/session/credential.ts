@@ -24,19 +24,19 @@ interface Outdated {
  * Returns the credential for a request: the API key in the environment, else the profile's API key or access token, renewed if
  * necessary.
  *
- * @param minLifetime seconds, as in `RenewOptions`
+ * @param minSeconds as in `RenewOptions`
  * @throws CliError exit 4 if there is no usable credential; as `renewAccessToken`
  */
-export async function getCredential(io: Io, minLifetime = 0): Promise<Credential> {
-  const found = await findCredentialWithoutRenewal(io, minLifetime)
-  return found.kind === 'outdated' ? renewAccessToken(io, { outdated: found.value, minLifetime }) : found
+export async function getFreshCredential(io: Io, minSeconds = 0): Promise<Credential> {
+  const found = await findCredentialWithoutRenewal(io, minSeconds)
+  return found.kind === 'outdated' ? renewAccessToken(io, { outdated: found.value, minSeconds }) : found
 }
 
 /**
  * Returns the credential for a request, or `Outdated` if its access token must be renewed first. @throws CliError as
- * `getCredential`
+ * `getFreshCredential`
  */
-export async function findCredentialWithoutRenewal(io: Io, minLifetime = 0): Promise<Credential | Outdated> {
+export async function findCredentialWithoutRenewal(io: Io, minSeconds = 0): Promise<Credential | Outdated> {
   const fromEnvironment = readEnvironmentApiKey(io)
   if (fromEnvironment !== undefined) return fromEnvironment
   const files = profileFiles(io, io.settings.profile.value)
@@ -44,7 +44,7 @@ export async function findCredentialWithoutRenewal(io: Io, minLifetime = 0): Pro
     const { listOutcomeFiles, readCachedSession } = await import('./shared/local.ts')
     // Use the cached access token while it is valid: otherwise every command would send etcd a request. So this machine notices a
     // sign-out on another machine only at its next renewal.
-    const found = credentialOf(io, readCachedSession(files), minLifetime)
+    const found = credentialOf(io, readCachedSession(files), minSeconds)
     if (found.kind === 'outdated' || listOutcomeFiles(files).length === 0) return found
     const etcd = await import('./shared/store.ts')
     // Try to deliver the outcomes of earlier renewals (`pending.…`), since other machines may be waiting in etcd for them. If
@@ -64,11 +64,11 @@ export async function findCredentialWithoutRenewal(io: Io, minLifetime = 0): Pro
     return { kind: 'api_key', value, description: `the stored API key of profile ${session.profile}` }
   }
   if (session.ended !== undefined) throw sessionOverError(session.profile, session.ended.why)
-  return credentialOf(io, session, minLifetime)
+  return credentialOf(io, session, minSeconds)
 }
 
-function credentialOf(io: Io, session: Session | undefined, minLifetime: number): Credential | Outdated {
-  const access = findFreshAccessToken(session, io, { minLifetime })
+function credentialOf(io: Io, session: Session | undefined, minSeconds: number): Credential | Outdated {
+  const access = findFreshAccessToken(session, io, { minSeconds })
   return access === undefined ? { kind: 'outdated', value: session?.access?.value } : asCredential(io, access)
 }
 

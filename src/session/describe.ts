@@ -58,8 +58,8 @@ export async function readCredentialStatus(
       return { ...known, state: 'active' }
     }
     if (usesSharedStore(io.settings)) {
-      const { readEtcdSessionStatus } = await import('./shared/sign-in.ts')
-      return { inForce: 'session', ...(await readEtcdSessionStatus(io)) }
+      const { readEtcdSessionWithState } = await import('./shared/sign-in.ts')
+      return { inForce: 'session', ...(await readEtcdSessionWithState(io)) }
     }
     const { session } = requireSession(io, files)
     known = { inForce: session.kind === 'api_key' ? 'stored API key' : 'session', session }

@@ -101,16 +101,16 @@ export function getSecretStoreKind({ store, refreshToken }: Session): StoreKind 
  * Whether an access token is valid for another minute or, if its lifetime is below four minutes, for another quarter of the
  * lifetime; false without a token.
  *
- * @param now wall-clock milliseconds
+ * @param nowMs wall-clock milliseconds
  * @param minSeconds seconds of validity to require instead if that is more; at most the lifetime minus that minute or quarter
  *   counts
  */
-export function isFresh(token: AccessToken | undefined, now: number, minSeconds = 0): boolean {
+export function isFresh(token: AccessToken | undefined, nowMs: number, minSeconds = 0): boolean {
   if (token === undefined) return false
   const { expiresAt, lifetimeSeconds } = token
   const margin = Math.min(MARGIN_SECONDS, lifetimeSeconds / 4)
   const least = Math.max(margin, Math.min(minSeconds, lifetimeSeconds - margin))
-  return expiresAt - now >= 1000 * least
+  return expiresAt - nowMs >= 1000 * least
 }
 
 /**
@@ -137,7 +137,7 @@ export interface RenewOptions {
   /** Access token that must not be returned: it has expired or soon will, or the service rejected it with 401. */
   readonly outdated?: string | undefined
   /** Minimum seconds for which a stored access token must be valid to be used; capped below its lifetime, as in `isFresh`. */
-  readonly minLifetime?: number
+  readonly minSeconds?: number
   /** Scope for a narrowed access token (RFC 6749 section 6), which the session doesn't store. */
   readonly scope?: string | undefined
   /** Whether to send the refresh token even if it may have been sent before (`auth refresh --retry-interrupted`). */
@@ -152,11 +152,11 @@ export interface RenewOptions {
 export function findFreshAccessToken(
   session: Session | undefined,
   io: Pick<Io, 'clock' | 'settings'>,
-  { always, outdated, scope, minLifetime }: RenewOptions,
+  { always, outdated, scope, minSeconds }: RenewOptions,
 ): AccessToken | undefined {
   if (session === undefined || session.ended !== undefined || always || scope !== undefined) return undefined
   const { access } = session
-  if (access?.value === outdated || !isFresh(access, io.clock.now(), minLifetime)) return undefined
+  if (access?.value === outdated || !isFresh(access, io.clock.now(), minSeconds)) return undefined
   // Check service and client again: a sign-in at another service may have replaced the session while this process waited for the
   // lock.
   rejectForeignSession(session, io)

@@ -68,6 +68,6 @@ export function parseList(text: string, name: string, separator = /[\s,]+/): str
  * Whether a text consists of visible ASCII characters, which are safe in an `Authorization` header. RFC 6750 section 2.1 allows
  * fewer, but services may issue other tokens.
  */
-export function canBeBearerToken(text: string): boolean {
+export function isVisibleAscii(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text)
 }

@@ -4,14 +4,14 @@ import { backoffMs, NOTICE_DELAY_MS } from '../timeout.ts'
 import { type Disk, realDisk } from './atomic-file.ts'
 import { errnoCode, hintForErrno, reasonOf } from './file-errors.ts'
 
-export interface LockOptions<T> {
+export interface LockOptions<Result> {
   /** Milliseconds to wait for another process to release the lock. */
   readonly timeoutMs: number
   /**
    * Called after each attempt that finds the lock held. A result other than undefined ends the wait and becomes the result
    * of `withLock`, without running the work.
    */
-  readonly meanwhile?: () => T | undefined
+  readonly meanwhile?: () => Result | undefined
   /** Called once if the wait exceeds `NOTICE_DELAY_MS`, to tell the user what the command waits for. */
   readonly onWait?: () => Promise<void>
   /** Creates the error for a lock that is still held at the timeout; `session_busy` by default. */
@@ -22,7 +22,7 @@ export interface LockOptions<T> {
 }
 
 /** Delays in milliseconds between attempts to lock; short, because an attempt is cheap. */
-const PAUSES = { first: 20, max: 250, factor: 1.5, jitter: 0.5 } as const
+const PAUSES = { firstMs: 20, maxMs: 250, factor: 1.5, jitter: 0.5 } as const
 
 /**
  * Runs work while this process holds the kernel lock of a file, which is created if necessary. Waits for another holder, but
@@ -32,12 +32,12 @@ const PAUSES = { first: 20, max: 250, factor: 1.5, jitter: 0.5 } as const
  * @throws CliError `store_unavailable`, exit 4, if the file can't be locked (not with `withoutLocks`); `session_busy`, exit 7, or
  *   the error of `busy`, after the timeout; the abort reason if interrupted while waiting
  */
-export async function withLock<T>(
+export async function withLock<Result>(
   path: string,
   { clock, random, interrupts }: Pick<Context, 'clock' | 'random' | 'interrupts'>,
-  options: LockOptions<T>,
-  work: () => Promise<T>,
-): Promise<T> {
+  options: LockOptions<Result>,
+  work: () => Promise<Result>,
+): Promise<Result> {
   const { disk = realDisk, timeoutMs, meanwhile } = options
   const start = clock.monotonic()
   let { onWait } = options

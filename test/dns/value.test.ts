@@ -5,7 +5,7 @@ import {
   findFormatFault,
   findSpecificFault,
   findValueFault,
-  parseTypedValue,
+  parseTxtValueFromUser,
 } from '../../src/dns/value.ts'
 import type { TxtRdata } from '../../src/dns/wire/txt-answer.ts'
 
@@ -174,7 +174,7 @@ test.each([
   [`(${EXPECTED})`, undefined],
   [`**${EXPECTED}**`, undefined],
 ])('the typed --value %j is parsed as %j', (given, value) => {
-  expect(parseTypedValue(given)).toBe(value)
+  expect(parseTxtValueFromUser(given)).toBe(value)
 })
 
 test('the pieces of two compared values join to these values, and separate the common start and end', () => {

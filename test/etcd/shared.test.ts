@@ -7,7 +7,7 @@ import { type Clock, HttpTransportError } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
 import { findCredentialWithoutRenewal } from '../../src/session/credential.ts'
 import { findSession, profileFiles, type RenewOptions } from '../../src/session/session-file.ts'
-import { endEtcdSession, readEtcdSessionStatus } from '../../src/session/shared/sign-in.ts'
+import { endEtcdSession, readEtcdSessionWithState } from '../../src/session/shared/sign-in.ts'
 import { openEtcdStore } from '../../src/session/shared/store.ts'
 import { prepareLocalSignIn } from '../../src/session/sign-in.ts'
 import type { Io } from '../../src/terminal/io.ts'
@@ -58,16 +58,16 @@ describe('a session that machines share', () => {
     await renew(a)
     etcd.fate = () => 'lost'
     expect(await findCredentialWithoutRenewal(a)).toMatchObject({ kind: 'access_token' })
-    expect((await readEtcdSessionStatus(a)).state).toBe('active')
+    expect((await readEtcdSessionWithState(a)).state).toBe('active')
     expect(a.stderr.text).toMatch(
       /^warning: etcd doesn't answer.*; this machine's access token is still good\n$/,
     )
     expect(await failureOf(renew(b))).toMatchObject({ code: 'unreachable', exit: 7 })
-    expect(await failureOf(readEtcdSessionStatus(b))).toMatchObject({ code: 'unreachable', exit: 7 })
+    expect(await failureOf(readEtcdSessionWithState(b))).toMatchObject({ code: 'unreachable', exit: 7 })
     expect(service.refreshes).toBe(1)
   })
 
-  test('`readEtcdSessionStatus` reads the session from the second member of etcd if the first does not answer', async () => {
+  test('`readEtcdSessionWithState` reads the session from the second member of etcd if the first does not answer', async () => {
     const { a, b, clock, etcd, renew } = await pair()
     await renew(a)
     await endEtcdSession(b, 'default')
@@ -77,7 +77,7 @@ describe('a session that machines share', () => {
       clock.advance(request.timeoutMs)
       throw new HttpTransportError('timeout', 'maybe', 'no complete response')
     }
-    expect(await failureOf(readEtcdSessionStatus(a))).toMatchObject({ code: 'session_over' })
+    expect(await failureOf(readEtcdSessionWithState(a))).toMatchObject({ code: 'session_over' })
   })
 
   test('a renewal for a narrower scope stores the new refresh token in etcd, but not the access token', async () => {
@@ -138,7 +138,7 @@ describe('a session that machines share', () => {
     expect(failure.message).toContain('nothing was sent')
     etcd.arrive()
     etcd.fate = () => 'pass'
-    expect((await readEtcdSessionStatus(b)).state).toBe('refreshing')
+    expect((await readEtcdSessionWithState(b)).state).toBe('refreshing')
     await renew(a)
     expect([service.refreshes, service.reuse, outcomeFilesOf(a)]).toEqual([1, 0, []])
   })
@@ -160,7 +160,7 @@ describe('a session that machines share', () => {
     service.fate = () => 'consumed'
     expect(await failureOf(renew(a))).toMatchObject({ code: 'refresh_interrupted', exit: 4 })
     const before = clock.monotonic()
-    for (const failure of [await failureOf(renew(b)), await failureOf(readEtcdSessionStatus(b))])
+    for (const failure of [await failureOf(renew(b)), await failureOf(readEtcdSessionWithState(b))])
       expect(failure).toMatchObject({
         code: 'refresh_interrupted',
         exit: 4,
@@ -182,7 +182,7 @@ describe('a session that machines share', () => {
     expect(await failureOf(renew(b))).toMatchObject({ code: 'refresh_interrupted', hint })
     expect(clock.monotonic() - before).toBeGreaterThanOrEqual(60_000)
     expect(clock.monotonic() - before).toBeLessThan(65_000)
-    expect(await failureOf(readEtcdSessionStatus(b))).toMatchObject({ hint })
+    expect(await failureOf(readEtcdSessionWithState(b))).toMatchObject({ hint })
     const hintOfTwin = hint.replace('build-a', 'another machine named build-a')
     const twin = await machine('build-a', undefined, undefined, 'another directory')
     expect(await failureOf(renew(twin))).toMatchObject({ hint: hintOfTwin })
@@ -240,7 +240,7 @@ describe('a session that machines share', () => {
     const before = clock.monotonic()
     expect(await findCredentialWithoutRenewal(a)).toMatchObject({ value: 'access-2' })
     expect(clock.monotonic() - before).toBeLessThanOrEqual(2000)
-    expect((await readEtcdSessionStatus(a)).state).toBe('active')
+    expect((await readEtcdSessionWithState(a)).state).toBe('active')
     expect(a.stderr.text).toContain('this machine holds the new token')
     etcd.fate = () => 'pass'
     expect(await failureOf(renew(b))).toMatchObject({ code: 'refresh_interrupted' })
@@ -355,7 +355,7 @@ describe('a session that machines share', () => {
     await signIn(a, prepareLocalSignIn(a, 'file', 'session'))
     await logout.run({ arguments: [], options: {} }, a)
     expect(findSession(profileFiles(a, 'default'))).toBeUndefined()
-    expect(await failureOf(readEtcdSessionStatus(a))).toMatchObject({ code: 'session_over' })
+    expect(await failureOf(readEtcdSessionWithState(a))).toMatchObject({ code: 'session_over' })
   })
 
   test('the next renewal discards new tokens that etcd did not confirm if another machine has logged in or out since', async () => {

@@ -5,7 +5,7 @@ import { followResource } from '../../src/service/follow.ts'
 import { createDeadline, stepTimeoutMs } from '../../src/timeout.ts'
 import { createFakeContext } from '../fake-context.ts'
 
-const DELAYS = { first: 2000, max: 30_000 }
+const DELAYS = { firstMs: 2000, maxMs: 30_000 }
 const down = (retryAfterMs?: number) => new CliError('unreachable', 'down', { retryAfterMs })
 
 /** Follows a resource whose requests get these statuses or errors in turn, repeating the last; the status `end` is final. */

@@ -6,7 +6,7 @@ import { CliError, InterruptedError } from '../../src/errors.ts'
 import { openClient } from '../../src/session/client.ts'
 import {
   findCredentialWithoutRenewal,
-  getCredential,
+  getFreshCredential,
   renewAccessToken,
   requestNarrowedCredential,
 } from '../../src/session/credential.ts'
@@ -132,8 +132,8 @@ describe('a refresh', () => {
     'a refresh that gets %s has the result "%s", and the next refresh "%s"',
     async (_what, end, next, sent, answers) => {
       const world = await signedIn(answers)
-      expect(await endOf(() => getCredential(world.io))).toBe(end)
-      expect(await endOf(() => getCredential(world.io))).toBe(next)
+      expect(await endOf(() => getFreshCredential(world.io))).toBe(end)
+      expect(await endOf(() => getFreshCredential(world.io))).toBe(next)
       expect(world.sent).toHaveLength(sent)
       const notes = readdirSync(world.files.directory).filter((name) => name.startsWith('next.'))
       expect(notes).toHaveLength(next === INTERRUPTED ? 1 : 0)
@@ -143,7 +143,7 @@ describe('a refresh', () => {
   it('a refresh that gets 429 twice waits twice as long before the second retry as before the first', async () => {
     const busy = () => textResponse(429, '', { 'retry-after': '0' })
     const world = await signedIn([busy, busy])
-    expect(await endOf(() => getCredential(world.io))).toBe('ok')
+    expect(await endOf(() => getFreshCredential(world.io))).toBe('ok')
     const [first = 0, second = 0] = world.context.clock.slept
     expect(second).toBe(2 * first)
     expect(first).toBeGreaterThan(0)
@@ -151,7 +151,7 @@ describe('a refresh', () => {
 
   it('a refresh whose connection is reset fails with a message that the refresh token may have been sent', async () => {
     const world = await signedIn([() => 'reset'])
-    await expect(getCredential(world.io)).rejects.toMatchObject({
+    await expect(getFreshCredential(world.io)).rejects.toMatchObject({
       message: 'the refresh token of profile default may have been sent: the connection was reset',
       hint: 'see docs/token-safety.md#after-an-interrupted-renewal, or sign in again: mailclaim login',
     })
@@ -205,13 +205,13 @@ describe('a note file shorter than its allocated size', () => {
         message: 'the last renewal of profile default was cut off before it sent the refresh token',
         hint: 'this is safe here: mailclaim auth refresh --retry-interrupted',
       }
-      await expect(getCredential(world.io)).rejects.toMatchObject(failure)
+      await expect(getFreshCredential(world.io)).rejects.toMatchObject(failure)
       expect(await readCredentialStatus(world.io)).toMatchObject({ state: 'interrupted', problem: failure })
       const retry = () => renewAccessToken(world.io, { always: true, retryInterrupted: true })
       // The refused retry was the first use of the token, so the refusal proves that the token is unused.
       expect(await endOf(retry)).toBe('invalid_client 3')
       expect(listNoteFileNames(world.files)).toEqual([])
-      expect(await endOf(() => getCredential(world.io))).toBe('ok')
+      expect(await endOf(() => getFreshCredential(world.io))).toBe('ok')
     },
   )
 })
@@ -229,7 +229,7 @@ describe('a token whose last use has no known outcome', () => {
     ['whose connection is reset stays interrupted', () => 'reset', INTERRUPTED, INTERRUPTED],
   ])('a retry of an interrupted renewal %s', async (_what, answer, end, next) => {
     const world = await signedIn([() => 'reset', answer])
-    await endOf(() => getCredential(world.io))
+    await endOf(() => getFreshCredential(world.io))
     expect(await endOf(() => renewAccessToken(world.io, { always: true, retryInterrupted: true }))).toBe(end)
     expect(await endOf(() => renewAccessToken(world.io, { always: true }))).toBe(next)
   })
@@ -238,20 +238,20 @@ describe('a token whose last use has no known outcome', () => {
 describe('the access token', () => {
   it('an access token is used without a keychain call or request until a minute before its expiry', async () => {
     const world = await signedIn([], 'keychain')
-    await getCredential(world.io)
+    await getFreshCredential(world.io)
     const { calls } = world.context.keychain as never as { calls: unknown[] }
     const before = calls.length
     world.context.clock.advance(839_000)
-    expect(await getCredential(world.io)).toMatchObject({ value: 'access-2' })
+    expect(await getFreshCredential(world.io)).toMatchObject({ value: 'access-2' })
     expect([world.sent.length, calls.length]).toEqual([1, before])
     world.context.clock.advance(2_000)
-    await getCredential(world.io)
+    await getFreshCredential(world.io)
     expect(world.sent).toHaveLength(2)
   })
 
   it('an access token with a lifetime of 40 s is used until 10 s before its expiry', async () => {
     const world = await signedIn([() => jsonResponse(200, { ...TOKENS, expires_in: 40 })])
-    await getCredential(world.io)
+    await getFreshCredential(world.io)
     world.context.clock.advance(29_000)
     expect(await findCredentialWithoutRenewal(world.io)).toMatchObject({
       kind: 'access_token',
@@ -273,7 +273,7 @@ describe('the access token', () => {
 
   it('if the service rejects an access token, the client renews the token and repeats the request', async () => {
     const world = await signedIn([() => jsonResponse(200, TOKENS), () => textResponse(401, '{}')])
-    await getCredential(world.io)
+    await getFreshCredential(world.io)
     await openClient(world.io).get('/grants')
     expect(world.sent.map(({ url }) => url.pathname)).toEqual([
       '/oauth/token',
@@ -294,14 +294,14 @@ describe('the access token', () => {
     const away = (files: ProfileFiles) => `${files.directory}.away`
     const moved = tokensAfter((files) => renameSync(files.directory, away(files)))
     const world = await signedIn([moved], 'keychain')
-    await expect(getCredential(world.io)).rejects.toMatchObject({
+    await expect(getFreshCredential(world.io)).rejects.toMatchObject({
       code: 'store_unavailable',
       message: expect.stringContaining(`the directory ${world.files.directory} is gone`),
       hint: 'move it back if it was moved; else sign in again: mailclaim login',
     })
-    expect(await endOf(() => getCredential(world.io))).toBe('not_signed_in 4')
+    expect(await endOf(() => getFreshCredential(world.io))).toBe('not_signed_in 4')
     renameSync(away(world.files), world.files.directory)
-    expect(await getCredential(world.io)).toMatchObject({ value: 'access-2' })
+    expect(await getFreshCredential(world.io)).toMatchObject({ value: 'access-2' })
     expect(await endOf(() => renewAccessToken(world.io, { always: true }))).toBe('ok')
     const tokens = world.sent.map(({ body }) => new URLSearchParams(body).get('refresh_token'))
     expect(tokens).toEqual(['refresh-1', 'refresh-2'])
@@ -309,7 +309,7 @@ describe('the access token', () => {
 
   it('a renewal returns, but does not store, an access token that is too long for the session file (17,000 bytes)', async () => {
     const world = await signedIn([() => jsonResponse(200, { ...TOKENS, access_token: 'x'.repeat(17_000) })])
-    expect((await getCredential(world.io)).value).toHaveLength(17_000)
+    expect((await getFreshCredential(world.io)).value).toHaveLength(17_000)
     expect(sessionIn(world.files)).toMatchObject({ generation: 2, refreshToken: 'refresh-2' })
     expect(sessionIn(world.files).access).toBeUndefined()
   })
@@ -324,7 +324,7 @@ describe('a session', () => {
       return http.send(request)
     }
     const io = createIo(withEffects(world.context, { http: { ...http, send } }), world.io.settings)
-    expect(await getCredential(io)).toMatchObject({ value: 'access-9' })
+    expect(await getFreshCredential(io)).toMatchObject({ value: 'access-9' })
     expect(world.sent).toEqual([])
   })
 
@@ -333,7 +333,7 @@ describe('a session', () => {
     const other = 'next.000000000000.0'
     for (const name of [`next.${sessionIn(files).id}.0`, other])
       writeFileSync(join(files.directory, name), '')
-    await getCredential(io)
+    await getFreshCredential(io)
     expect(listNoteFileNames(files)).toEqual([other])
   })
 
@@ -364,7 +364,7 @@ describe('a session', () => {
     async (_what, options) => {
       const world = await signedIn([])
       const io = createIo(world.context, await fakeSettings(world.context, options))
-      expect(await endOf(() => getCredential(io))).toBe('session_elsewhere 4')
+      expect(await endOf(() => getFreshCredential(io))).toBe('session_elsewhere 4')
       expect(await endOf(() => renewAccessToken(io, { always: true }))).toBe('session_elsewhere 4')
       expect(world.sent).toEqual([])
     },
@@ -414,7 +414,7 @@ describe('waiting', () => {
       changeSession(world.files, { service: 'http://127.0.0.1:9' })
     }
     const io = createIo(withEffects(world.context, { clock: { ...clock, sleep } }), world.io.settings)
-    expect(await endOf(() => getCredential(io))).toBe('session_elsewhere 4')
+    expect(await endOf(() => getFreshCredential(io))).toBe('session_elsewhere 4')
     letGo()
   })
 

@@ -2,7 +2,7 @@ import { cpSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { CliError } from '../../src/errors.ts'
-import { getCredential, renewAccessToken } from '../../src/session/credential.ts'
+import { getFreshCredential, renewAccessToken } from '../../src/session/credential.ts'
 import { readCredentialStatus } from '../../src/session/describe.ts'
 import { keychainAccount } from '../../src/session/secret.ts'
 import { encodeSession, profileFiles, type Session } from '../../src/session/session-file.ts'
@@ -46,7 +46,7 @@ describe('a login', () => {
       await signInWith(io, tokens('1'), store)
       await signInWith(io, tokens('2'), store)
       expect(filesOf(files.directory)).toEqual({ lock: '600', 'session.json': '600' })
-      expect(await getCredential(io)).toMatchObject({ value: 'access-2' })
+      expect(await getFreshCredential(io)).toMatchObject({ value: 'access-2' })
       expect([...keychain.items.keys()]).toEqual(store === 'keychain' ? [keychainAccount(files)] : [])
       expect(sessionIn(files).refreshToken).toBe(store === 'file' ? 'refresh-2' : undefined)
     },
@@ -119,7 +119,7 @@ describe('a stored API key', () => {
       await files.prepare()
       symlinkSync('nowhere', files.lock)
       await (await prepareLocalSignIn(io, store, 'api_key')).complete(signInOf('api_key', 'key-1'))
-      expect(await getCredential(io)).toMatchObject({ kind: 'api_key', value: 'key-1' })
+      expect(await getFreshCredential(io)).toMatchObject({ kind: 'api_key', value: 'key-1' })
       expect(await readCredentialStatus(io)).toMatchObject({ state: 'active', inForce: 'stored API key' })
       rmSync(files.lock)
       expect(await codeOf(renewAccessToken(io, { always: true }))).toBe('usage 2')
@@ -209,14 +209,14 @@ describe('an unusable session file', () => {
       const { io, files } = await machine()
       await signInWith(io, tokens('1'), 'file')
       writeFileSync(files.session, change(whole, sessionIn(files)))
-      expect(await codeOf(getCredential(io))).toBe(code)
+      expect(await codeOf(getFreshCredential(io))).toBe(code)
       const { problem } = await readCredentialStatus(io)
       expect(problem).toMatchObject({
         message: expect.stringMatching(says),
         hint: 'sign in again: mailclaim login',
       })
       await signInWith(io, tokens('3'), 'file')
-      expect(await getCredential(io)).toMatchObject({ value: 'access-3' })
+      expect(await getFreshCredential(io)).toMatchObject({ value: 'access-3' })
     },
   )
 
@@ -225,9 +225,9 @@ describe('an unusable session file', () => {
     await signInWith(io, tokens('1'), 'file')
     cpSync(files.directory, join(dirname(files.directory), 'work'), { recursive: true })
     const work = createIo(context, await fakeSettings(context, { profile: 'work' }))
-    expect(await codeOf(getCredential(work))).toBe('session_elsewhere 4')
+    expect(await codeOf(getFreshCredential(work))).toBe('session_elsewhere 4')
     await signOutLocally(work, 'work')
-    expect(await getCredential(io)).toMatchObject({ value: 'access-1' })
+    expect(await getFreshCredential(io)).toMatchObject({ value: 'access-1' })
   })
 
   it.each([

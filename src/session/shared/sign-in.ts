@@ -96,7 +96,7 @@ export async function endEtcdSession(io: Io, profile: string): Promise<SignOutRe
  *
  * @throws CliError the reason why the session can't be used; without a valid access token on this machine, also etcd's error
  */
-export async function readEtcdSessionStatus(io: Io) {
+export async function readEtcdSessionWithState(io: Io) {
   const store = openEtcdStore(io, BEST_EFFORT_ETCD_TIMEOUT_MS)
   const isGood = (session: Session | undefined) => isFresh(session?.access, io.clock.now())
   const found = await deliverOutcomesAndRead(store).catch(async (error: unknown) => {
