@@ -15,7 +15,7 @@ import { describeDomain, domainArg, getClaimState } from './lifecycle.ts'
 import { type ClaimReader, parseDomain, resolveToClaimOrDomain } from './load.ts'
 import { parseClaimTxtValue, requireExpectedTxt } from './record.ts'
 import {
-  createDnsWaitReporter,
+  createDnsWaitPrinter,
   type DnsCheckOptions,
   type RefetchableClaim,
   toTimeoutError,
@@ -117,7 +117,7 @@ async function checkRecord(
   if (waits || io.stderr.isTTY) await io.progress.update(`querying the name servers of ${wanted.name}`)
   try {
     let last: CheckReport | undefined
-    const { reportWait = createDnsWaitReporter(io) } = options
+    const { reportWait = createDnsWaitPrinter(io) } = options
     for await (const { report, nextInMs, news } of watchDns(wanted, of, options, io)) {
       last = report
       if (!waits || nextInMs === null) break

@@ -22,7 +22,7 @@ export interface DnsCheckOptions extends Pick<DnsCheckRequest, 'publicResolvers'
   readonly releaseSlot?: () => void
   /** In a run over several domains, limits how many DNS checks and `--publish` commands run at once. */
   readonly inTurn?: ConcurrencyLimiter
-  /** In a run over several domains, prints why the record isn't ready. Default: a function from `createDnsWaitReporter`. */
+  /** In a run over several domains, prints why the record isn't ready. Default: a function from `createDnsWaitPrinter`. */
   readonly reportWait?: (report: CheckReport) => Promise<void>
 }
 
@@ -103,7 +103,7 @@ function dnsStateOf({ verdict, findings, nameservers }: CheckReport): string {
  * Creates a function that prints why the record isn't ready, with the fix, whenever the reason changes, and in between shows that
  * the wait continues. Prints nothing with `--quiet`, nor in JSON formats.
  */
-export function createDnsWaitReporter(io: Io) {
+export function createDnsWaitPrinter(io: Io) {
   let printed: string | undefined
   return async ({ findings: [first] }: CheckReport, news: string | undefined, nextInMs = 0) => {
     if (io.settings.quiet) return

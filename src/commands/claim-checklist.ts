@@ -2,7 +2,7 @@ import { RECORD_COLUMNS } from '../claims/columns.ts'
 import { describeDomain, getClaimState } from '../claims/lifecycle.ts'
 import { extractRecord } from '../claims/record.ts'
 import { explainHost, findRecordLocation } from '../claims/record-location.ts'
-import { createDnsWaitReporter } from '../claims/watch-dns.ts'
+import { createDnsWaitPrinter } from '../claims/watch-dns.ts'
 import type { ClaimEvent } from '../claims/workflow.ts'
 import { type ClaimEventPresenter, printEventText } from '../claims/write.ts'
 import type { Io } from '../terminal/io.ts'
@@ -34,7 +34,7 @@ export function createChecklist(publishes: boolean, io: Io): ClaimEventPresenter
     const layout = await createRenderContext(io, io.stderr)
     await io.stderr.write(renderDetailView(record, RECORD_COLUMNS, layout))
   }
-  const reportWait = createDnsWaitReporter(io)
+  const reportWait = createDnsWaitPrinter(io)
   return {
     showsClaim: true,
     async show(event) {

@@ -100,7 +100,7 @@ const MAX_LIFETIME_SECONDS = 366 * 24 * 3600
  */
 const MIN_TIMEOUT_MS = 30_000
 
-export function tokenRequestTimeoutMs(settings: Pick<Settings, 'httpTimeoutMs'>): number {
+export function raiseToMinTokenTimeoutMs(settings: Pick<Settings, 'httpTimeoutMs'>): number {
   return Math.max(settings.httpTimeoutMs, MIN_TIMEOUT_MS)
 }
 
@@ -170,7 +170,7 @@ async function postForm(
       'user-agent': formatUserAgent(io),
     },
     body: new URLSearchParams({ client_id: clientId, ...fields }).toString(),
-    timeoutMs: tokenRequestTimeoutMs(io.settings),
+    timeoutMs: raiseToMinTokenTimeoutMs(io.settings),
     freshConnection: true,
     ...options,
   }

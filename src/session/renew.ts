@@ -3,8 +3,8 @@ import { CliError, usageError } from '../errors.ts'
 import {
   type AccessToken,
   type RefreshOutcome,
+  raiseToMinTokenTimeoutMs,
   sendRefreshToken,
-  tokenRequestTimeoutMs,
 } from '../oauth/token-endpoint.ts'
 import { parseBaseUrl } from '../settings/addresses.ts'
 import { addProfileFlag } from '../settings/profiles.ts'
@@ -218,7 +218,7 @@ async function runLocalPass(pass: RenewalInput, files: ProfileFiles): Promise<Re
 /** Returns the options for locking a session. The timeout allows for a renewal by another process. */
 export function getSessionLockOptions(io: Io, { disk }: ProfileFiles) {
   return {
-    timeoutMs: tokenRequestTimeoutMs(io.settings) + RETRY_LIMIT_MS + STORE_LIMIT_MS,
+    timeoutMs: raiseToMinTokenTimeoutMs(io.settings) + RETRY_LIMIT_MS + STORE_LIMIT_MS,
     disk,
     onWait: () => io.say('Waiting for another mailclaim, which is using this session …'),
   }
