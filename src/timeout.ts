@@ -10,7 +10,7 @@ export interface Deadline {
   limitedTo(limitMs: number): Deadline
 }
 
-/** Minimum timeout of a step in milliseconds, even after the deadline of its command (see `stepTimeoutMs`). */
+/** Minimum timeout of a step in milliseconds, even after the deadline of its command (see `remainingMsOrMin`). */
 export const MIN_STEP_TIMEOUT_MS = 2000
 /** Milliseconds of waiting after which a notice tells the user what the command waits for. */
 export const NOTICE_DELAY_MS = 2000
@@ -37,7 +37,7 @@ export function createCommandDeadline(
  * Returns the timeout in milliseconds for a step that starts now: the time until the deadline, but at least `MIN_STEP_TIMEOUT_MS`,
  * so that a poll that starts just before the deadline can succeed.
  */
-export function stepTimeoutMs({ remainingMs }: Deadline): number {
+export function remainingMsOrMin({ remainingMs }: Deadline): number {
   return Math.max(MIN_STEP_TIMEOUT_MS, remainingMs())
 }
 

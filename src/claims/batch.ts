@@ -24,7 +24,7 @@ import {
 } from './ledger.ts'
 import { getClaimState } from './lifecycle.ts'
 import { type DomainInput, parseDomainOrId, readUsableDomains } from './list.ts'
-import { type ClaimReader, createClaimReader, findClaim } from './load.ts'
+import { type ClaimOrLedgerCopyReader, createClaimReader, findClaim } from './load.ts'
 import type { ClaimEvent, ClaimEvents, ClaimOptions, ClaimTask } from './workflow.ts'
 
 /** Result of one domain in a run over several: its row, and what the summary tells about it. */
@@ -57,7 +57,7 @@ export interface BatchDomainContext {
    * after the deadline; `cache` is shared by the checks.
    */
   readonly dns: { readonly inTurn: ConcurrencyLimiter; readonly cache: CheckCache }
-  readonly readClaim: ClaimReader
+  readonly readClaim: ClaimOrLedgerCopyReader
   /** Lets the work on the next domain begin; to be called when this domain starts to wait. */
   readonly releaseSlot: () => void
   readonly warn: Io['warn']

@@ -12,7 +12,7 @@ import { createRenderContext, hasOwnLayout } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { describeLedger } from './ledger.ts'
 import { describeDomain, domainArg, getClaimState } from './lifecycle.ts'
-import { type ClaimReader, parseDomain, resolveToClaimOrDomain } from './load.ts'
+import { type ClaimOrLedgerCopyReader, parseDomain, resolveToClaimOrDomain } from './load.ts'
 import { parseClaimTxtValue, requireExpectedTxt } from './record.ts'
 import {
   createDnsWaitPrinter,
@@ -45,7 +45,7 @@ export async function checkClaimOrValue(
   domain: string | undefined,
   { value, isExact = false }: { readonly value?: string | undefined; readonly isExact?: boolean },
   options: DnsCheckOptions,
-  readClaim: ClaimReader,
+  readClaim: ClaimOrLedgerCopyReader,
   io: Io,
 ): Promise<DomainCheckResult> {
   const expected = value === undefined ? null : parseClaimTxtValue(value, '--value')

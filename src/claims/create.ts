@@ -6,7 +6,7 @@ import type { Io } from '../terminal/io.ts'
 import { type BatchDefinition, resultIfCompleted, runBatchCommand } from './batch.ts'
 import { BATCH_CLAIM_COLUMNS, SINGLE_CLAIM_COLUMNS } from './columns.ts'
 import type { BatchOptions } from './definition.ts'
-import { findClaimsByDomain } from './ledger.ts'
+import { readClaimsOf } from './ledger.ts'
 import { getClaimState } from './lifecycle.ts'
 import { claimDomain, parseDomain } from './load.ts'
 import { describeIgnoredOptions, requestNewClaim } from './workflow.ts'
@@ -53,7 +53,7 @@ export async function createSeveralClaims(
     takesIds: false,
     async perform({ domain, region }, { io, client, warn }) {
       const now = io.clock.now()
-      const [newest] = await findClaimsByDomain(domain, io)
+      const [newest] = await readClaimsOf(domain, io)
       const done = resultIfCompleted(newest, now)
       if (done !== undefined) return done
       const before = newest && getClaimState(newest.claim, now)

@@ -1,6 +1,6 @@
 import { parseDomainName } from '../dns/wire/name.ts'
 import { CliError, Exit, InterruptedError, usageError } from '../errors.ts'
-import { createClaim, getClaim, isUuid, requestClaimVerification } from '../service/claims.ts'
+import { createOrGetClaim, fetchLatestClaim, isUuid, requestClaimVerification } from '../service/claims.ts'
 import type { RequestLimits, ServiceClient } from '../service/client.ts'
 import { WrongResourceError } from '../service/problems.ts'
 import type { CreateClaimRequest, DomainClaim } from '../service/types.ts'
@@ -8,15 +8,15 @@ import { openClient } from '../session/client.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 import { clip, sanitizeLine } from '../terminal/sanitize.ts'
 import { formatRelativeTime } from '../terminal/time.ts'
-import { type Deadline, stepTimeoutMs } from '../timeout.ts'
+import { type Deadline, remainingMsOrMin } from '../timeout.ts'
 import {
   describeLedger,
   findClaimByDomainId,
-  findClaimsByDomain,
   getBaseUrlIfSet,
   type LedgerEntry,
   locateInOtherLedgers,
   readAllClaims,
+  readClaimsOf,
   saveClaim,
   toComparableDomain,
 } from './ledger.ts'
@@ -61,7 +61,7 @@ export async function findClaim(argument: string | undefined, io: Io): Promise<C
  * @param hint used if no other ledger has a claim of the domain
  */
 export async function unknownClaimError(domain: string, hint: string, io: Io): Promise<CliError> {
-  const others = await locateInOtherLedgers((other) => findClaimsByDomain(domain, other), io)
+  const others = await locateInOtherLedgers((other) => readClaimsOf(domain, other), io)
   return new CliError('claim_unknown', `no claim of ${domain} is known ${describeLedger(io)}`, {
     hint: others.length === 0 ? hint : `there is one ${others.join(', ')}`,
   })
@@ -80,7 +80,7 @@ export async function resolveToClaimOrDomain(
   const onDamaged = (error: CliError) => io.warn(`${error.message}; skipping it`)
   if (argument === undefined) return pick(await readAllClaims(io, onDamaged), io)
   const name = parseDomainName(argument)
-  const byName = name.ok ? (await findClaimsByDomain(name.ascii, io, onDamaged))[0] : undefined
+  const byName = name.ok ? (await readClaimsOf(name.ascii, io, onDamaged))[0] : undefined
   if (name.ok && byName !== undefined) return { ...toTarget(byName), name: name.ascii }
   const byId = await findClaimByDomainId(argument, io, onDamaged)
   if (byId !== undefined) return toTarget(byId)
@@ -156,12 +156,12 @@ export interface TargetWithClient extends ClientWithIo {
   readonly target: ClaimReference
 }
 
-/** Gets the claim from the service, and saves it in the ledger. @throws CliError as `getClaim` and `acceptResponse` */
+/** Gets the claim from the service, and saves it in the ledger. @throws CliError as `fetchLatestClaim` and `acceptResponse` */
 export async function refreshClaim(
   { target, client, io }: TargetWithClient,
   options?: RequestLimits,
 ): Promise<DomainClaim> {
-  const answer = await getClaim(client, target.domainId, options).catch((error: unknown) => {
+  const answer = await fetchLatestClaim(client, target.domainId, options).catch((error: unknown) => {
     throw isNotFoundError(error) && target.entry !== undefined ? goneError(target.entry.claim, error) : error
   })
   return acceptResponse(answer, target, io)
@@ -172,11 +172,11 @@ export async function refreshClaim(
  * that another machine has created.
  *
  * @returns `claim`: the claim; `created`: whether it is new, false if the service responded with an existing claim (200)
- * @throws CliError as `createClaim`, `acceptResponse` and `extractRecord`
+ * @throws CliError as `createOrGetClaim`, `acceptResponse` and `extractRecord`
  */
 export async function claimDomain(request: CreateClaimRequest, { client, io }: ClientWithIo) {
   try {
-    const { claim: answer, created } = await createClaim(client, request)
+    const { claim: answer, created } = await createOrGetClaim(client, request)
     const name = toComparableDomain(request.name)
     const claim = await acceptResponse(answer, { name }, io)
     // Refuse an invalid record now: otherwise a script could take a record outside of the domain from the JSON output, and add it
@@ -231,8 +231,8 @@ function goneError(claim: DomainClaim, error: CliError): CliError {
 
 const BEST_EFFORT_TIMEOUT_MS = 5000
 /**
- * Milliseconds in which a `ClaimReader` returns ledger copies without a request, after a failure that other requests would
- * probably share.
+ * Milliseconds in which a `ClaimOrLedgerCopyReader` returns ledger copies without a request, after a failure that other requests
+ * would probably share.
  */
 const FAILURE_PAUSE_MS = 30_000
 
@@ -241,7 +241,7 @@ export const bestEffortOptions = (deadline: Deadline | undefined): RequestLimits
   maxAttempts: 1,
   timeoutMs: Math.min(
     BEST_EFFORT_TIMEOUT_MS,
-    deadline === undefined ? BEST_EFFORT_TIMEOUT_MS : stepTimeoutMs(deadline),
+    deadline === undefined ? BEST_EFFORT_TIMEOUT_MS : remainingMsOrMin(deadline),
   ),
 })
 
@@ -249,12 +249,12 @@ export const bestEffortOptions = (deadline: Deadline | undefined): RequestLimits
  * Function that gets a claim from the service, or from the ledger if the request fails or none is needed. Throws the error of a
  * failed request if the ledger has no copy, the service no longer has the claim, or the response is unusable.
  */
-export type ClaimReader = (target: ClaimReference, deadline?: Deadline) => Promise<DomainClaim>
+export type ClaimOrLedgerCopyReader = (target: ClaimReference, deadline?: Deadline) => Promise<DomainClaim>
 
 /**
- * Creates a `ClaimReader`, for commands that also work with the ledger's copies. A claim that was completed when last seen isn't
- * requested again. A failed request can pause further ones, so that a service that is down doesn't delay each claim. The first
- * copy returned after a failure causes a warning, later ones don't.
+ * Creates a `ClaimOrLedgerCopyReader`, for commands that also work with the ledger's copies. A claim that was completed when last
+ * seen isn't requested again. A failed request can pause further ones, so that a service that is down doesn't delay each claim.
+ * The first copy returned after a failure causes a warning, later ones don't.
  *
  * @param renews whether an expired access token may be renewed
  * @param warn prints the warning, if `io` prints none because it belongs to a run over several domains
@@ -262,7 +262,7 @@ export type ClaimReader = (target: ClaimReference, deadline?: Deadline) => Promi
 export function createClaimReader(
   io: Io,
   { renews, warn = io.warn }: { readonly renews: boolean; readonly warn?: Io['warn'] },
-): ClaimReader {
+): ClaimOrLedgerCopyReader {
   let client: ServiceClient | undefined
   let pauseEnd = Number.NEGATIVE_INFINITY
   let isWarned = false

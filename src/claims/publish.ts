@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { ShellResult } from '../context.ts'
-import { lookUpTxtInZone, type TxtLookupResult } from '../dns/lookup.ts'
+import { type AuthoritativeTxtLookupResult, lookUpTxtInZone } from '../dns/lookup.ts'
 import { createChildController, toDnsEffects } from '../dns/wire/ask.ts'
 import { formatHostField, parseDomainName } from '../dns/wire/name.ts'
 import { hasTxtValue } from '../dns/wire/txt-answer.ts'
@@ -20,7 +20,7 @@ const TIMEOUT_MS = 120_000
  * @throws CliError `values_unknown`, exit 8, if the other TXT values at the name can't be seen or passed to that command;
  *   `publish_failed`, exit 7, if that command fails; `InterruptedError` after a signal
  */
-export type PublishFunction = (record: TxtRecord) => Promise<string>
+export type PublishReturningMessage = (record: TxtRecord) => Promise<string>
 
 /**
  * Creates the function that runs the `--publish` command, with the record in its environment (docs/publish.md). The function
@@ -81,7 +81,7 @@ export async function createPublishFunction(command: string, io: Io) {
 }
 
 /** All TXT values at a name, with the TTL of the set. */
-type TxtSet = NonNullable<TxtLookupResult['set']>
+type TxtSet = NonNullable<AuthoritativeTxtLookupResult['set']>
 
 /**
  * Returns the environment variables of the `--publish` command.

@@ -1,5 +1,5 @@
 import type { ExpectedTxt } from '../dns/check.ts'
-import { canBeExpectedValue, parseTxtValueFromUser } from '../dns/value.ts'
+import { hasPrefixTokenForm, parseTxtValueFromUser } from '../dns/value.ts'
 import { isWithin } from '../dns/wire/name.ts'
 import { CliError, usageError } from '../errors.ts'
 import { invalidResponseError } from '../service/problems.ts'
@@ -73,7 +73,7 @@ export function extractRecord(claim: DomainClaim, domain = toComparableDomain(cl
     throw invalidResponseError(`the record's name ${shown} is reserved: ${reserved} proves other things`)
   // Refuse a value that isn't of the form `prefix=token`: it proves no ownership, and a `--publish` script that doesn't quote
   // the value could execute parts of it.
-  if (!canBeExpectedValue(record.value))
+  if (!hasPrefixTokenForm(record.value))
     throw invalidResponseError(
       `the value ${JSON.stringify(clip(record.value, 100))} isn't of the form prefix=token`,
     )

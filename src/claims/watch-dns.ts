@@ -4,7 +4,7 @@ import { type RepeatedCheckResult, waitForRecord } from '../dns/wait.ts'
 import { toDnsEffects } from '../dns/wire/ask.ts'
 import { CliError } from '../errors.ts'
 import type { ConcurrencyLimiter } from '../limiter.ts'
-import { createProgressMessageThrottle } from '../service/follow.ts'
+import { createThrottledProgressFormatter } from '../service/follow.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { getDnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
@@ -66,7 +66,7 @@ export async function* watchDns(
 ): AsyncGenerator<RepeatedCheckWithClaim, void, void> {
   const { clock } = io
   let polledAt = clock.monotonic()
-  const news = createProgressMessageThrottle(clock)
+  const news = createThrottledProgressFormatter(clock)
   let hasResult = false
   let claim = watched?.claim
   try {

@@ -26,7 +26,7 @@ import { asksForJson, convertCommanderError } from './print-error.ts'
  * @returns 0; or 2 after the help of a group that was given without a command
  * @throws CliError for a command line that can't be parsed, usually exit 2; the error of the command
  */
-export async function runCommandLine(argv: readonly string[], context: Context): Promise<ExitCode> {
+export async function runCommandLineOrThrow(argv: readonly string[], context: Context): Promise<ExitCode> {
   const line = splitArgv(argv)
   const definition = await loadCommand(line)
   const printed = { out: '', err: '' }

@@ -5,12 +5,12 @@ import {
   DEFAULT_CLAIM_TIMEOUT_SECONDS,
   isBatch,
 } from '../claims/definition.ts'
-import type { PublishFunction } from '../claims/publish.ts'
+import type { PublishReturningMessage } from '../claims/publish.ts'
 import { CHECK_REPORT_FIELDS } from '../dns/report.ts'
 import { CLAIM_FIELDS } from '../service/types.ts'
 import { createCommandDeadline } from '../timeout.ts'
 import { askForDomain, createClaimRequest, NEW_CLAIM_OPTIONS } from './claims/create-options.ts'
-import { collectEventFields, defineCommand, defineTimeout, PUBLIC_RESOLVERS_OPTION } from './definition.ts'
+import { defineCommand, defineTimeout, listEventFieldPaths, PUBLIC_RESOLVERS_OPTION } from './definition.ts'
 
 export const command = defineCommand({
   description:
@@ -54,7 +54,7 @@ export const command = defineCommand({
     fields: [...CLAIM_FIELDS, ...ERROR_FIELDS],
     columns: SINGLE_CLAIM_COLUMNS,
     eventFields: [
-      ...collectEventFields({ claim: CLAIM_FIELDS, earlier: CLAIM_FIELDS, report: CHECK_REPORT_FIELDS }),
+      ...listEventFieldPaths({ claim: CLAIM_FIELDS, earlier: CLAIM_FIELDS, report: CHECK_REPORT_FIELDS }),
       ...ERROR_FIELDS,
     ],
   },
@@ -64,7 +64,7 @@ export const command = defineCommand({
   async run({ arguments: domains, options }, io) {
     const { timeout = DEFAULT_CLAIM_TIMEOUT_SECONDS, check = true, publish } = options
     const { throughBlocked, publicResolvers } = options
-    const [{ runClaim }, { findClaimsByDomain }, { createPublishFunction }] = await Promise.all([
+    const [{ runClaim }, { readClaimsOf }, { createPublishFunction }] = await Promise.all([
       import('../claims/workflow.ts'),
       import('../claims/ledger.ts'),
       import('../claims/publish.ts'),
@@ -82,7 +82,7 @@ export const command = defineCommand({
       const request = createClaimRequest(parseDomain(domains[0] ?? (await askForDomain(io))), options)
       const client = session.openClient(io)
       const events = runClaim(request, { options: { ...flow, publish: publisher }, client, io })
-      const [newest] = await findClaimsByDomain(request.name, io)
+      const [newest] = await readClaimsOf(request.name, io)
       await printEventsThenClaim(events, createChecklist(publish !== undefined, io), newest?.claim, io)
       return
     }
@@ -101,11 +101,11 @@ export const command = defineCommand({
         outputsEvents: true,
         deadline,
         async perform({ domain, region }, run) {
-          const [newest] = await findClaimsByDomain(domain, run.io)
+          const [newest] = await readClaimsOf(domain, run.io)
           const done = resultIfCompleted(newest, io.clock.now())
           if (done !== undefined) return done
           const says = (line: string) => run.say(`${domain}: ${line}`)
-          const publishes: PublishFunction | undefined =
+          const publishes: PublishReturningMessage | undefined =
             publisher && ((record) => run.dns.inTurn(() => publisher(record, says)))
           const request = createClaimRequest(domain, options, region)
           const own = { ...flow, ...run.dns, publish: publishes }

@@ -85,10 +85,10 @@ export const SINGLE_VALUE_OUTPUT = { formats: ['value'], usualFormat: 'value' } 
 /**
  * Returns the dotted paths of an event's fields: `event`, `at` (the time), and the fields of its objects, such as `claim.status`.
  *
- * @param objects dotted field paths of each object, by its name in the event
+ * @param fieldsByObject dotted field paths of each object, by its name in the event
  */
-export function collectEventFields(objects: Readonly<Record<string, readonly string[]>>): readonly string[] {
-  const inner = Object.entries(objects).flatMap(([name, fields]) => fields.map((field) => `${name}.${field}`))
+export function listEventFieldPaths(fieldsByObject: Readonly<Record<string, readonly string[]>>): string[] {
+  const inner = Object.entries(fieldsByObject).flatMap(([name, all]) => all.map((one) => `${name}.${one}`))
   return ['event', 'at', ...inner]
 }
 

@@ -51,14 +51,14 @@ const hadNoSession = ({ wasSignedIn, problem }: SignOutResult): boolean =>
  */
 async function forgetProfile(io: Io, profile: string): Promise<SignOutResult> {
   const { usesSharedStore } = await import('../settings/settings.ts')
-  const { signOutLocally } = await import('../session/sign-in.ts')
+  const { removeLocalSession } = await import('../session/sign-in.ts')
   const isInEtcd = profile === io.settings.profile.value && usesSharedStore(io.settings)
   if (!isInEtcd) {
     const { profileFiles } = await import('../session/session-file.ts')
     const { removeLocalEtcdFiles } = await import('../session/shared/local.ts')
     removeLocalEtcdFiles(profileFiles(io, profile))
   }
-  const local = await signOutLocally(io, profile)
+  const local = await removeLocalSession(io, profile)
   if (!isInEtcd) return local
   const { endEtcdSession } = await import('../session/shared/sign-in.ts')
   const { wasSignedIn, session = local.session } = await endEtcdSession(io, profile)

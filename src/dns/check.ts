@@ -1,5 +1,5 @@
 import { usageError } from '../errors.ts'
-import { createDeadline, type Deadline, stepTimeoutMs } from '../timeout.ts'
+import { createDeadline, type Deadline, remainingMsOrMin } from '../timeout.ts'
 import { observeDnssec } from './dnssec.ts'
 import { type CheckRun, findZone } from './locate.ts'
 import { type DnsObservations, detectInterception, groupServers, mayBeLocalZone } from './observations.ts'
@@ -79,7 +79,7 @@ export async function collectDnsObservations(
   const checked = parseDomainName(request.name)
   if (!checked.ok) throw usageError(checked.problem, checked.fix)
   const name = checked.ascii
-  const givenMs = request.deadline ? stepTimeoutMs(request.deadline) : DEADLINE_MS
+  const givenMs = request.deadline ? remainingMsOrMin(request.deadline) : DEADLINE_MS
   const deadline = createDeadline(Math.min(DEADLINE_MS, givenMs) - MARGIN_MS, clock)
   const configured = request.resolvers === 'system' ? await dns.systemResolvers() : request.resolvers
   const resolvers: DnsServer[] = [...configured, ...(request.publicResolvers ? PUBLIC_RESOLVERS : [])]

@@ -34,7 +34,7 @@ export async function observeDnssec(
   const observed = (state: ZoneDnssecObservation['state'], keys?: DnsMessage) => ({
     state,
     keyTags: signers.map(({ keyTag }) => keyTag),
-    keys: [ds, keys].flatMap((message) => (message === undefined ? [] : toComparableKeyData(message))),
+    keys: [ds, keys].flatMap((message) => (message === undefined ? [] : keyDataWithoutTtl(message))),
   })
   if (signers.length === 0) return observed('unsigned')
   const signed = (type: 'DNSKEY' | 'SOA') => tryQuery(server, { name: zone, type, dnssecOk: true }, check)
@@ -59,7 +59,7 @@ export async function observeDnssec(
  * Returns the DS and DNSKEY records in the answers of a response, and the signatures over DNSKEY, as texts to compare: without
  * TTLs, because a resolver's cache counts these down.
  */
-export function toComparableKeyData({ answers }: DnsMessage): string[] {
+export function keyDataWithoutTtl({ answers }: DnsMessage): string[] {
   const ofKeys = answers.filter(
     (one) =>
       one.type === 'DS' || one.type === 'DNSKEY' || (one.type === 'RRSIG' && one.typeCovered === 'DNSKEY'),

@@ -213,8 +213,8 @@ const isAnswer = ({ rcode }: DnsMessage): boolean => rcode === 'NOERROR' || rcod
  * Whether a response is implausible for an authoritative server, so that it might be an interceptor's: an error such as REFUSED,
  * or an offer of recursion (RA) without authoritative data (AA).
  */
-export function isImplausible(serverReply: DnsMessage): boolean {
-  return !isAnswer(serverReply) || (serverReply.ra && !(serverReply.aa && hasData(serverReply)))
+export function isImplausible(authorityReply: DnsMessage): boolean {
+  return !isAnswer(authorityReply) || (authorityReply.ra && !(authorityReply.aa && hasData(authorityReply)))
 }
 
 /**

@@ -1,4 +1,4 @@
-import { toComparableKeyData } from './dnssec.ts'
+import { keyDataWithoutTtl } from './dnssec.ts'
 import type { CheckRun } from './locate.ts'
 import { isConclusive, type ResolverObservation } from './observations.ts'
 import { toTxtObservation } from './servers.ts'
@@ -57,5 +57,5 @@ export async function observeResolver(
   // report failed validation only if a second query without the CD bit also gets SERVFAIL.
   const again = await observe(false)
   if (again.outcome !== 'servfail') return again
-  return { ...again, failsValidation: true, cached: await queryCached(['DS', 'DNSKEY'], toComparableKeyData) }
+  return { ...again, failsValidation: true, cached: await queryCached(['DS', 'DNSKEY'], keyDataWithoutTtl) }
 }

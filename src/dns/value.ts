@@ -1,5 +1,5 @@
 import { escapeCodePoint, sanitizeLine } from '../terminal/sanitize.ts'
-import { decodeTxtBytes, decodeTxtValues, type TxtRdata } from './wire/txt-answer.ts'
+import { decodeTxtValues, decodeUtf8OrWindows1252, type TxtRdata } from './wire/txt-answer.ts'
 
 /** Faults of a TXT value, the most specific first: if several values are wrong, the first fault in this order is reported. */
 const FAULTS = [
@@ -83,7 +83,7 @@ export function findSpecificFault(
  * @param mayBeCut as in `findSpecificFault`
  */
 export function findValueFault(expected: string, value: TxtRdata, mayBeCut = false): ValueFault | undefined {
-  const seen = decodeTxtBytes(value.bytes)
+  const seen = decodeUtf8OrWindows1252(value.bytes)
   const wanted = stripQuotes(expected)
   if (seen === expected || wanted === '') return undefined
   if (stripInvisible(seen) === stripInvisible(expected)) return 'whitespace'
@@ -93,7 +93,7 @@ export function findValueFault(expected: string, value: TxtRdata, mayBeCut = fal
   if (mayBeCut && !/\s/.test(seen.trim()) && startsOrEndsWith(inner, wanted)) return 'given_value_cut'
   // Character-strings of a record are joined without a separator, which hides where the expected value ends. So search the text
   // with spaces between the character-strings as well.
-  const apart = value.strings.map(decodeTxtBytes).join(' ')
+  const apart = value.strings.map(decodeUtf8OrWindows1252).join(' ')
   if ([seen, apart, inner].some((text) => containsValue(text, wanted))) return 'extra_text'
   const { prefix, token } = splitAtEquals(wanted)
   if ([prefix, `${prefix}=`, token].includes(inner)) return 'prefix_or_token_only'
@@ -110,10 +110,10 @@ export function findValueFault(expected: string, value: TxtRdata, mayBeCut = fal
  * marks and invisible characters), each in quotation marks, because joined text would hide their bounds.
  */
 function formatValue(expected: string, { bytes, strings }: TxtRdata): string {
-  const texts = strings.map(decodeTxtBytes)
+  const texts = strings.map(decodeUtf8OrWindows1252)
   return texts.length > 1 && texts.some((text) => stripQuotes(text) === stripQuotes(expected))
     ? texts.map((text) => `"${text}"`).join(' ')
-    : decodeTxtBytes(bytes)
+    : decodeUtf8OrWindows1252(bytes)
 }
 
 /**
@@ -135,7 +135,7 @@ function containsValue(text: string, wanted: string): boolean {
 
 /** Whether `text` has the form `prefix=token`, and starts with `wanted`, or ends with `wanted` after a separator. */
 const startsOrEndsWith = (text: string, wanted: string): boolean =>
-  canBeExpectedValue(text) &&
+  hasPrefixTokenForm(text) &&
   (text.startsWith(wanted) || (/[\W_]$/.test(text.slice(0, -wanted.length)) && text.endsWith(wanted)))
 
 /**
@@ -207,7 +207,7 @@ export function findFormatFault(value: string): 'quoted' | 'whitespace' | undefi
 }
 
 /** Whether a value has the form of an expected value (`prefix=token`, not a policy) and fits into a TXT record. */
-export const canBeExpectedValue = (value: string): boolean =>
+export const hasPrefixTokenForm = (value: string): boolean =>
   value.length <= MAX_VALUE_BYTES && PREFIX_AND_TOKEN.test(value)
 
 /**
@@ -217,7 +217,7 @@ export const canBeExpectedValue = (value: string): boolean =>
 export function parseTxtValueFromUser(given: string): string | undefined {
   const around = `(?:${QUOTES.source}|${INVISIBLE.source})+`
   const value = given.replace(new RegExp(`^${around}|${around}$`, 'gu'), '')
-  return canBeExpectedValue(value) ? value : undefined
+  return hasPrefixTokenForm(value) ? value : undefined
 }
 
 /** Part of a value in a comparison of two values; `differs` unless both have it in common. */

@@ -5,7 +5,7 @@ import { publishRecord } from './mistakes.ts'
 import type { OAuthServer } from './oauth.ts'
 import { type RecordData, toTxtData, type ZoneStore } from './zones.ts'
 
-interface ControlOptions {
+interface ControlledParts {
   readonly clock: VirtualClock
   readonly oauth: OAuthServer
   readonly claims: ClaimStore
@@ -15,8 +15,8 @@ interface ControlOptions {
 }
 
 /** Adds routes below /_sandbox with which tests read and change the sandbox's clock, grants, claims and TXT records. */
-export function addControlRoutes(app: HttpApp, options: ControlOptions): void {
-  const { clock, oauth, claims, zones, requests } = options
+export function addControlRoutes(app: HttpApp, parts: ControlledParts): void {
+  const { clock, oauth, claims, zones, requests } = parts
   const control = app.basePath(CONTROL_PREFIX)
 
   control.post('clock', async (c) => {

@@ -7,7 +7,7 @@ import { CLAIM_SHAPE, type CreateClaimRequest, type DomainClaim } from './types.
  *
  * @returns `claim`: the new claim, or an open one that the service returns with status 200 instead of 201; `created`: whether new
  */
-export async function createClaim(
+export async function createOrGetClaim(
   client: ServiceClient,
   request: CreateClaimRequest,
 ): Promise<{ claim: DomainClaim; created: boolean }> {
@@ -40,7 +40,7 @@ export function isUuid(text: string): boolean {
  * @param domainId the claim's `domain_id`
  * @throws CliError `not_found`, exit 5, if there is no such claim
  */
-export async function getClaim(
+export async function fetchLatestClaim(
   client: ServiceClient,
   domainId: string,
   options: RequestLimits = {},

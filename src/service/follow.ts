@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { CliError, type ErrorCode, Exit, InterruptedError } from '../errors.ts'
 import { formatDuration } from '../terminal/time.ts'
-import { type BackoffOptions, backoffMs, type Deadline, stepTimeoutMs } from '../timeout.ts'
+import { type BackoffOptions, backoffMs, type Deadline, remainingMsOrMin } from '../timeout.ts'
 import type { RequestLimits } from './client.ts'
 import { WrongResourceError } from './problems.ts'
 
@@ -20,9 +20,9 @@ export interface ResourceState {
  * Event of `followResource`: `status` for a new status, `waiting` while the status stays the same, `warning` for a failed request,
  * `done` for a final state.
  */
-export interface FollowEvent<T> {
+export interface FollowEvent<Resource> {
   readonly event: 'status' | 'waiting' | 'warning' | 'done'
-  readonly value: T
+  readonly value: Resource
   readonly text: string
   readonly error?: CliError | undefined
 }
@@ -65,12 +65,12 @@ export async function* followResource<T extends object>(
   { fetch, describe, delays, known, timeout, deadline }: FollowOptions<T>,
   { clock, random, interrupts }: Pick<Context, 'clock' | 'random' | 'interrupts'>,
 ): AsyncGenerator<FollowEvent<T>, { readonly value: T; readonly error?: CliError | undefined }, void> {
-  const throttle = createProgressMessageThrottle(clock)
+  const throttle = createThrottledProgressFormatter(clock)
   let last = known && { value: known, seen: describe(known), at: clock.monotonic() }
 
   for (let requests = 1; ; requests++) {
     const once = last === undefined ? {} : { maxAttempts: 1 }
-    const answer = await fetch({ ...once, timeoutMs: stepTimeoutMs(deadline) }).catch((error: unknown) => {
+    const answer = await fetch({ ...once, timeoutMs: remainingMsOrMin(deadline) }).catch((error: unknown) => {
       interrupts.signal.throwIfAborted()
       if (!(error instanceof CliError) || error instanceof WrongResourceError) throw error
       if (error.exit !== Exit.unavailable) throw error
@@ -124,7 +124,7 @@ const HEARTBEAT_MS = 60_000
  * @returns a function that returns the message to show, or undefined to show nothing; adds the elapsed time, such as "(5 min so
  *   far)", to the message of an unchanged state
  */
-export function createProgressMessageThrottle(clock: Pick<Context['clock'], 'monotonic'>) {
+export function createThrottledProgressFormatter(clock: Pick<Context['clock'], 'monotonic'>) {
   const started = clock.monotonic()
   let last: { state: string; at: number } | undefined
   return (state: string, message: string): string | undefined => {

@@ -154,12 +154,12 @@ async function runLocalPass(pass: RenewalInput, files: ProfileFiles): Promise<Re
     // `--retry-interrupted` sends the token again.
     if (sent.kind === 'unknown') throw refreshInterruptedError(profile, sent.why)
     if (sent.kind === 'unused') {
-      if (sent.file === undefined) return toUnusedTokenResult(sent)
+      if (sent.file === undefined) return toUnusedTokenResultOrThrow(sent)
       discardNote(files, sent.file, sent.error)
       // If an earlier request may have sent the token, the service may have accepted it then: the outcome stays unknown,
       // although this request didn't use the token.
       if (mayBeSentBefore) throw refreshInterruptedError(profile, sent.error.message)
-      return toUnusedTokenResult(sent)
+      return toUnusedTokenResultOrThrow(sent)
     }
     const note = sent.file
     if (note === undefined) throw new Error('an answer to a token that was not sent')
@@ -362,7 +362,7 @@ export async function preallocateFileAndSendRefreshToken(
  *
  * @throws CliError the failure, if another pass can't help
  */
-export function toUnusedTokenResult({ error, isTransient }: UnusedToken): RenewalPassResult {
+export function toUnusedTokenResultOrThrow({ error, isTransient }: UnusedToken): RenewalPassResult {
   if (error.code === 'session_busy') return { kind: 'changed' }
   if (!isTransient) throw error
   return { kind: 'retry', error }

@@ -134,7 +134,7 @@ export interface SignOutResult {
  * @throws CliError `session_busy`, exit 7, if another process holds the lock for too long; `cannot_write`, exit 1, if a file
  *   can't be removed
  */
-export async function signOutLocally(
+export async function removeLocalSession(
   io: Io,
   profile: string,
   files: ProfileFiles = profileFiles(io, profile),

@@ -20,7 +20,7 @@ export function wrapLine(line: string, width: number, breakWords = true): string
  * Wraps a message at spaces, never within words. If the message is wider than `width` columns, a command at its end, as in `text:
  * mailclaim …`, gets a line of its own, so that it can be copied.
  */
-export function wrapMessage(text: string, width: number): string[] {
+export function wrapMessageKeepingCommand(text: string, width: number): string[] {
   const [, words = text, ...command] =
     displayWidth(text) <= width ? [] : (/^(.*:) (mailclaim .*)$/.exec(text) ?? [])
   return [...wrapLine(words, width, false), ...command]

@@ -33,10 +33,10 @@ export async function writeLabeledMessage(
  */
 async function wrapForTerminal(line: string, width = Number.POSITIVE_INFINITY): Promise<string> {
   if (line.length <= width / 2) return line
-  const { indentIfItFits, displayWidth, wrapMessage } = await import('./measure.ts')
+  const { indentIfItFits, displayWidth, wrapMessageKeepingCommand } = await import('./measure.ts')
   if (displayWidth(line) <= width) return line
   const words = line.trimStart()
   const before = line.length - words.length
-  const pieces = wrapMessage(words, width - before - 2)
+  const pieces = wrapMessageKeepingCommand(words, width - before - 2)
   return pieces.map((piece, index) => indentIfItFits(piece, before + (index === 0 ? 0 : 2), width)).join('\n')
 }

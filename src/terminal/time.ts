@@ -32,21 +32,21 @@ export function formatDuration(seconds: number, style: 'long' | 'short' = 'long'
   return `${amount} ${style === 'short' ? unit.symbol : `${unit.name}${amount === 1 ? '' : 's'}`}`
 }
 
-/** Formats a time for people: `2026-11-21 16:29:28 UTC`. @param at milliseconds since 1970 */
-export function formatUtcTime(at: number): string {
-  return `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')} UTC`
+/** Formats a time for people: `2026-11-21 16:29:28 UTC`. @param epochMs milliseconds since 1970 */
+export function formatUtcTime(epochMs: number): string {
+  return `${new Date(epochMs).toISOString().slice(0, 19).replace('T', ' ')} UTC`
 }
 
 /**
  * Formats a time relative to `now`: "3 min ago", "in 7 days". Rounded as in `formatDuration`, so that a minute after its creation
  * an item with a lifetime of 7 days still expires "in 7 days".
  *
- * @param at milliseconds since 1970
- * @param now milliseconds since 1970
+ * @param epochMs milliseconds since 1970
+ * @param nowMs milliseconds since 1970
  */
-export function formatRelativeTime(at: number, now: number): string {
-  const seconds = Math.abs(at - now) / 1000
-  if (seconds < 60) return at > now + 1000 ? 'in a moment' : 'just now'
+export function formatRelativeTime(epochMs: number, nowMs: number): string {
+  const seconds = Math.abs(epochMs - nowMs) / 1000
+  if (seconds < 60) return epochMs > nowMs + 1000 ? 'in a moment' : 'just now'
   const duration = formatDuration(seconds, 'short')
-  return at > now ? `in ${duration}` : `${duration} ago`
+  return epochMs > nowMs ? `in ${duration}` : `${duration} ago`
 }

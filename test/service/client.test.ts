@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type HttpRequest, type HttpResponse, HttpTransportError } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
-import { createClaim, getClaim, requestClaimVerification } from '../../src/service/claims.ts'
+import { createOrGetClaim, fetchLatestClaim, requestClaimVerification } from '../../src/service/claims.ts'
 import { type CredentialProvider, createServiceClient } from '../../src/service/client.ts'
 import { createContactImportFetcher, createGrantFetcher, getContactImport } from '../../src/service/lists.ts'
 import { createLoggingTransport } from '../../src/service/log.ts'
@@ -117,7 +117,7 @@ describe('a request', () => {
     async (id) => {
       const { client, context } = await clientWith([ok()])
       expect((await failed(getContactImport(client, id))).exit).toBe(2)
-      expect((await failed(getClaim(client, id))).exit).toBe(2)
+      expect((await failed(fetchLatestClaim(client, id))).exit).toBe(2)
       expect(context.requests).toHaveLength(0)
     },
   )
@@ -134,13 +134,13 @@ describe('a request', () => {
     expect(JSON.stringify(await getContactImport(client, 'i-1'))).toBe(JSON.stringify(body))
   })
 
-  it('createClaim reports status 201 as a new claim, and status 200 as an existing claim', async () => {
+  it('createOrGetClaim reports status 201 as a new claim, and status 200 as an existing claim', async () => {
     const { client } = await clientWith([
       jsonResponse(201, { status: 'pending' }),
       jsonResponse(200, { status: 'pending' }),
     ])
-    expect((await createClaim(client, { name: 'example.com' })).created).toBe(true)
-    expect((await createClaim(client, { name: 'example.com' })).created).toBe(false)
+    expect((await createOrGetClaim(client, { name: 'example.com' })).created).toBe(true)
+    expect((await createOrGetClaim(client, { name: 'example.com' })).created).toBe(false)
   })
 })
 
@@ -197,7 +197,7 @@ describe('retries', () => {
     })
     await getContactImport(client, 'i-1')
     expect(context.stderr.text).toBe('Waiting for 127.0.0.1:1 …\n')
-    await getClaim(client, 'd-1', { maxAttempts: 1 })
+    await fetchLatestClaim(client, 'd-1', { maxAttempts: 1 })
     expect(context.stderr.text).toBe('Waiting for 127.0.0.1:1 …\n')
   })
 
@@ -251,10 +251,10 @@ describe('retries', () => {
     ['a 503', busy()],
     ['a connection reset', reset],
   ])(
-    'the error of createClaim after %s says that the service may have acted on the request',
+    'the error of createOrGetClaim after %s says that the service may have acted on the request',
     async (_what, answer) => {
       const { client } = await clientWith([answer])
-      expect(await failed(createClaim(client, { name: 'example.com' }))).toMatchObject({
+      expect(await failed(createOrGetClaim(client, { name: 'example.com' }))).toMatchObject({
         exit: 7,
         hint: expect.stringContaining('the service may have acted on the request'),
       })
@@ -278,7 +278,7 @@ describe('retries', () => {
     ['a cancellation', 1, new HttpTransportError('aborted', 'no', 'abandoned')],
   ])('a POST whose first attempt ends with %s is sent %i time(s)', async (_what, requests, first) => {
     const { client, context } = await clientWith([first, jsonResponse(201, { status: 'pending' })])
-    await createClaim(client, { name: 'example.com' }).catch(() => {})
+    await createOrGetClaim(client, { name: 'example.com' }).catch(() => {})
     expect(context.requests).toHaveLength(requests)
   })
 
@@ -382,7 +382,7 @@ describe('the hint after a refusal', () => {
     ['a reason', undefined, { name: 'claim_not_allowed', message: 'The domain is yours.' }],
   ])('the error for a 403 response with %s has the hint %j', async (_what, hint, body) => {
     const { client } = await clientWith([jsonResponse(403, body)])
-    expect((await failed(createClaim(client, { name: 'example.com' }))).hint).toBe(hint)
+    expect((await failed(createOrGetClaim(client, { name: 'example.com' }))).hint).toBe(hint)
   })
 
   it('the hint after a 404 is to check the base URL, and the id if the path has one, unless the service explains the 404 of a POST', async () => {
@@ -390,11 +390,11 @@ describe('the hint after a refusal', () => {
     const hint = 'check the id and its team, and that http://127.0.0.1:1 is the base URL of the service'
     const ofNoId = 'check that http://127.0.0.1:1 is the base URL of the service'
     const page = await answered(textResponse(404, '<h1>404 Not Found</h1>nginx'))
-    expect(await failed(createClaim(page, { name: 'example.com' }))).toMatchObject({ hint: ofNoId, exit: 5 })
+    expect(await failed(createOrGetClaim(page, { name: 'a.test' }))).toMatchObject({ hint: ofNoId, exit: 5 })
     expect((await failed(getContactImport(page, 'i-1'))).hint).toBe(hint)
     const explained = () => answered(jsonResponse(404, { message: 'Not here' }))
     expect((await failed(getContactImport(await explained(), 'i-1'))).hint).toBe(hint)
-    expect((await failed(createClaim(await explained(), { name: 'example.com' }))).hint).toBeUndefined()
+    expect((await failed(createOrGetClaim(await explained(), { name: 'example.com' }))).hint).toBeUndefined()
   })
 
   it.each([408, 425])(
@@ -407,7 +407,7 @@ describe('the hint after a refusal', () => {
       })
       expect(context.requests).toHaveLength(4)
       const once = await clientWith([jsonResponse(status, {})])
-      expect((await failed(createClaim(once.client, { name: 'example.com' }))).exit).toBe(7)
+      expect((await failed(createOrGetClaim(once.client, { name: 'example.com' }))).exit).toBe(7)
       expect(once.context.requests).toHaveLength(1)
     },
   )
@@ -479,7 +479,7 @@ describe('a response', () => {
       { id: 'c-1', record: { ttl: 300 } },
     ]
     const { client } = await clientWith(bodies.map((body) => jsonResponse(200, body)))
-    expect([await getContactImport(client, 'i-1'), await getClaim(client, 'd-1')]).toEqual(bodies)
+    expect([await getContactImport(client, 'i-1'), await fetchLatestClaim(client, 'd-1')]).toEqual(bodies)
   })
 
   describe('with the credential', () => {
@@ -525,8 +525,8 @@ describe('a response', () => {
   ])('a 200 response with %s instead of a claim fails with `unexpected_answer`', async (_what, body) => {
     const { client } = await clientWith([() => jsonResponse(200, body)])
     for (const ask of [
-      () => createClaim(client, { name: 'example.com' }),
-      () => getClaim(client, 'd-1'),
+      () => createOrGetClaim(client, { name: 'example.com' }),
+      () => fetchLatestClaim(client, 'd-1'),
       () => requestClaimVerification(client, 'd-1'),
     ])
       expect(await failed(ask())).toMatchObject({
@@ -563,8 +563,8 @@ describe('a response', () => {
         const { client } = await answering(() => jsonResponse(status, body))
         for (const ask of [
           () => getContactImport(client, 'i-1'),
-          () => getClaim(client, 'd-1'),
-          () => createClaim(client, { name: 'example.com' }),
+          () => fetchLatestClaim(client, 'd-1'),
+          () => createOrGetClaim(client, { name: 'example.com' }),
           () => createContactImportFetcher(client)({ limit: 10 }),
         ]) {
           const failure = await ask().then(

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import type { RequestLimits } from '../../src/service/client.ts'
 import { followResource } from '../../src/service/follow.ts'
-import { createDeadline, stepTimeoutMs } from '../../src/timeout.ts'
+import { createDeadline, remainingMsOrMin } from '../../src/timeout.ts'
 import { createFakeContext } from '../fake-context.ts'
 
 const DELAYS = { firstMs: 2000, maxMs: 30_000 }
@@ -119,9 +119,9 @@ it.each([
   { timeoutMs: 10_000, passed: 9500, left: 2000 },
   { timeoutMs: 1000, passed: 0, left: 2000 },
   { timeoutMs: Number.POSITIVE_INFINITY, passed: 0, left: Number.POSITIVE_INFINITY },
-])('stepTimeoutMs is $left ms after $passed ms of a $timeoutMs ms timeout', ({ timeoutMs, passed, left }) => {
+])('remainingMsOrMin is $left ms after $passed of $timeoutMs ms', ({ timeoutMs, passed, left }) => {
   let now = 70_000
   const deadline = createDeadline(timeoutMs, { monotonic: () => now })
   now += passed
-  expect(stepTimeoutMs(deadline)).toBe(left)
+  expect(remainingMsOrMin(deadline)).toBe(left)
 })

@@ -7,9 +7,9 @@ import type { Io } from '../../terminal/io.ts'
 import { createCommandDeadline } from '../../timeout.ts'
 import {
   CLAIMS_ARGUMENT,
-  collectEventFields,
   defineCommand,
   defineTimeout,
+  listEventFieldPaths,
   type OutputDefinition,
 } from '../definition.ts'
 
@@ -25,7 +25,7 @@ export const WATCH_OUTPUT: OutputDefinition = {
   lineSchema: 'event',
   fields: [...CLAIM_FIELDS, ...ERROR_FIELDS],
   columns: SINGLE_CLAIM_COLUMNS,
-  eventFields: [...collectEventFields({ claim: CLAIM_FIELDS }), ...ERROR_FIELDS],
+  eventFields: [...listEventFieldPaths({ claim: CLAIM_FIELDS }), ...ERROR_FIELDS],
 }
 
 export const command = defineCommand({

@@ -1,4 +1,4 @@
-import { formatServiceTimestamp } from '../../service/timestamps.ts'
+import { formatRelativeOnTerminal } from '../../service/timestamps.ts'
 import { GRANT_FIELDS, type ReceivedOAuthGrant } from '../../service/types.ts'
 import { type Column, formatUnescaped } from '../../terminal/columns.ts'
 import { defineCommand } from '../definition.ts'
@@ -20,13 +20,13 @@ const GRANT_COLUMNS: readonly Column[] = [
     value: (grant) => (isRevoked(grant as ReceivedOAuthGrant) ? 'revoked' : 'active'),
     text(state, look, grant) {
       const { revoked_at: at } = grant as ReceivedOAuthGrant
-      return at ? `${state} ${formatServiceTimestamp(at, look) ?? formatUnescaped(at)}` : undefined
+      return at ? `${state} ${formatRelativeOnTerminal(at, look) ?? formatUnescaped(at)}` : undefined
     },
     paint: (value, { palette }) => (value === 'active' ? palette.good : palette.faint),
   },
   { field: 'resource', only: 'programs' },
-  { field: 'created_at', title: 'Created', text: formatServiceTimestamp, optional: true },
-  { field: 'revoked_at', title: 'Revoked', text: formatServiceTimestamp, only: 'programs' },
+  { field: 'created_at', title: 'Created', text: formatRelativeOnTerminal, optional: true },
+  { field: 'revoked_at', title: 'Revoked', text: formatRelativeOnTerminal, only: 'programs' },
   { field: 'revoked_reason', title: 'Reason', only: 'programs' },
 ]
 

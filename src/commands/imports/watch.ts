@@ -1,7 +1,7 @@
 import { IMPORT_COLUMNS, IMPORT_EVENT_MEANINGS } from '../../imports/columns.ts'
 import { CONTACT_IMPORT_FIELDS } from '../../service/types.ts'
 import { createCommandDeadline } from '../../timeout.ts'
-import { collectEventFields, defineCommand, defineTimeout } from '../definition.ts'
+import { defineCommand, defineTimeout, listEventFieldPaths } from '../definition.ts'
 import { CONTACT_IMPORT_ARGUMENT } from './get.ts'
 
 export const command = defineCommand({
@@ -19,7 +19,7 @@ export const command = defineCommand({
     lineSchema: 'event',
     fields: CONTACT_IMPORT_FIELDS,
     columns: IMPORT_COLUMNS,
-    eventFields: collectEventFields({ import: CONTACT_IMPORT_FIELDS }),
+    eventFields: listEventFieldPaths({ import: CONTACT_IMPORT_FIELDS }),
   },
   errors: ['import'],
   account: 'signed_in',

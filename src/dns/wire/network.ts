@@ -23,7 +23,7 @@ export function createDnsNetwork(): DnsNetwork {
     udp: (exchange) => limit(() => exchangeUdp(exchange)),
     tcp: (exchange) => limit(() => exchangeTcp(exchange)),
     systemResolvers: async () =>
-      parseSystemResolvers(getServers(), await readFile('/etc/resolv.conf', 'utf8').catch(() => '')),
+      parseResolversWithScopes(getServers(), await readFile('/etc/resolv.conf', 'utf8').catch(() => '')),
   }
 }
 
@@ -33,7 +33,7 @@ export function createDnsNetwork(): DnsNetwork {
  *
  * @param resolvConf text of `/etc/resolv.conf`; empty where it doesn't exist
  */
-export function parseSystemResolvers(servers: readonly string[], resolvConf: string): DnsServerAddress[] {
+export function parseResolversWithScopes(servers: readonly string[], resolvConf: string): DnsServerAddress[] {
   const scoped = [...resolvConf.matchAll(/^\s*nameserver\s+((fe80:[^\s%]*)%\S+)/gim)]
   return servers.flatMap((text) => {
     try {

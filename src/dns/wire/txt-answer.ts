@@ -35,7 +35,7 @@ function byContent(values: readonly TxtRdata[]): Map<string, TxtRdata> {
 const WINDOWS_1252 = '€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ'
 
 /** Decodes bytes as UTF-8 or, if they aren't valid UTF-8, as Windows-1252, which accepts every byte. */
-export function decodeTxtBytes(bytes: Uint8Array): string {
+export function decodeUtf8OrWindows1252(bytes: Uint8Array): string {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
   } catch {
@@ -45,7 +45,7 @@ export function decodeTxtBytes(bytes: Uint8Array): string {
 }
 
 export function decodeTxtValues(values: readonly TxtRdata[]): string[] {
-  return values.map(({ bytes }) => decodeTxtBytes(bytes))
+  return values.map(({ bytes }) => decodeUtf8OrWindows1252(bytes))
 }
 
 /** TXT set of a name, and the CNAME chain followed from the name, as read from one response. */

@@ -12,7 +12,7 @@ import {
   repeatPassesUntilRenewed,
   requireAccessToken,
   sessionReplacedOrRemovedError,
-  toUnusedTokenResult,
+  toUnusedTokenResultOrThrow,
 } from '../renew.ts'
 import { findFreshAccessToken, NOTE_BYTES, type RenewOptions, rejectForeignSession } from '../session-file.ts'
 import { outcomeFileName, type RenewalAttemptId, removeCachedSession, tryCacheSession } from './local.ts'
@@ -133,7 +133,7 @@ async function runEtcdPass(pass: RenewalInput, renewal: EtcdRenewal): Promise<Re
     // outcome stays unknown, although the request of this pass didn't use the token.
     if (sent.file !== undefined && former !== null)
       throw unknownRefreshOutcomeError(store, own.marker, sent.error.message)
-    return toUnusedTokenResult(sent)
+    return toUnusedTokenResultOrThrow(sent)
   }
   const next = buildNextSession(session, sent, pass)
   if (sent.kind === 'over') {

@@ -4,7 +4,7 @@ import { createServer } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterEach, expect, test, vi } from 'vitest'
-import { createDnsNetwork, parseSystemResolvers } from '../../../src/dns/wire/network.ts'
+import { createDnsNetwork, parseResolversWithScopes } from '../../../src/dns/wire/network.ts'
 
 const closing: (() => void)[] = []
 afterEach(() => {
@@ -108,7 +108,7 @@ test.each(['udp', 'tcp'] as const)(
 
 test('the link-local address of a system resolver gets its scope (`%eth0`) from resolv.conf, and an invalid address is left out', () => {
   const config = '# nameserver fe80::9%wlan0\nnameserver fe80::1%eth0\nnameserver 192.0.2.53\n'
-  expect(parseSystemResolvers(['fe80::1', '192.0.2.53', 'fe80::2', 'nonsense'], config)).toEqual([
+  expect(parseResolversWithScopes(['fe80::1', '192.0.2.53', 'fe80::2', 'nonsense'], config)).toEqual([
     { address: 'fe80::1%eth0', port: 53 },
     { address: '192.0.2.53', port: 53 },
     { address: 'fe80::2', port: 53 },
