@@ -4,7 +4,7 @@ import { createGlobalOptions, formatArgumentHelp, getOptionsInHelp, ROOT_HELP } 
 import { commandTree } from '../commands/tree.ts'
 import type { Context } from '../context.ts'
 import { Exit, type ExitCode, usageError } from '../errors.ts'
-import { type GivenOptions, resolveSettings, type Settings, usesSharedStore } from '../settings/settings.ts'
+import { type GivenOptions, resolveSettings, type Settings, usesEtcdStore } from '../settings/settings.ts'
 import { createPalette, type Palette, usesColor } from '../terminal/color.ts'
 import { createIo, ignoreClosedStdout } from '../terminal/io.ts'
 import {
@@ -188,7 +188,7 @@ async function runCommand(
  */
 async function checkProfile(settings: Settings, context: Context): Promise<void> {
   const { profile, config } = settings
-  if (context.environment.apiKey !== undefined || usesSharedStore(settings)) return
+  if (context.environment.apiKey !== undefined || usesEtcdStore(settings)) return
   if (profile.source === 'default' || Object.hasOwn(config.profiles, profile.value)) return
   const { requireKnownProfile } = await import('../session/profiles.ts')
   requireKnownProfile(profile.value, context, settings)

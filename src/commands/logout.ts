@@ -50,9 +50,9 @@ const hadNoSession = ({ wasSignedIn, problem }: SignOutResult): boolean =>
  * settings of other profiles with which to reach etcd.
  */
 async function forgetProfile(io: Io, profile: string): Promise<SignOutResult> {
-  const { usesSharedStore } = await import('../settings/settings.ts')
+  const { usesEtcdStore } = await import('../settings/settings.ts')
   const { removeLocalSession } = await import('../session/sign-in.ts')
-  const isInEtcd = profile === io.settings.profile.value && usesSharedStore(io.settings)
+  const isInEtcd = profile === io.settings.profile.value && usesEtcdStore(io.settings)
   if (!isInEtcd) {
     const { profileFiles } = await import('../session/session-file.ts')
     const { removeLocalEtcdFiles } = await import('../session/shared/local.ts')

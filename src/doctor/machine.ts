@@ -5,7 +5,7 @@ import { CliError } from '../errors.ts'
 import { readCredentialStatus } from '../session/describe.ts'
 import { findSession, profileFiles } from '../session/session-file.ts'
 import { resolveConfigFileLink } from '../settings/config.ts'
-import { getBaseUrl, getClientId, getSetting, usesSharedStore } from '../settings/settings.ts'
+import { getBaseUrl, getClientId, getSetting, usesEtcdStore } from '../settings/settings.ts'
 import { shellQuote } from '../shell-quote.ts'
 import { removeFileDurably, writeFileDurably } from '../storage/atomic-file.ts'
 import { withLock } from '../storage/lock.ts'
@@ -58,7 +58,7 @@ export async function examineConfigAndStateDirectories(io: Io): Promise<CheckRes
  */
 export async function examineCredentialStore(io: Io): Promise<CheckResult> {
   const profile = io.settings.profile.value
-  if (usesSharedStore(io.settings)) return skippedResult('the session is in etcd')
+  if (usesEtcdStore(io.settings)) return skippedResult('the session is in etcd')
   const store = findSession(profileFiles(io, profile))?.store ?? getSetting('store', io.settings)
   if (store === 'file') return okResult('secrets are kept in a file, as configured')
   await testKeychain(io, profile)

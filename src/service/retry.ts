@@ -12,14 +12,14 @@ export function isTemporaryStatus(status: number): boolean {
 /**
  * Parses `Retry-After` (RFC 9110 section 10.2.3): seconds, or an HTTP date.
  *
- * @param now milliseconds since 1970
+ * @param nowMs milliseconds since 1970
  * @returns milliseconds to wait, never negative; undefined if the header is missing or invalid
  */
-export function parseRetryAfterMs(value: string | undefined, now: number): number | undefined {
+export function parseRetryAfterMs(value: string | undefined, nowMs: number): number | undefined {
   const text = value?.trim()
   if (text === undefined || text === '') return undefined
   if (/^\d+(\.\d+)?$/.test(text)) return Number(text) * 1000
   // Require letters, which every HTTP date has: otherwise `Date.parse` would read "-5" as a date.
   const date = /[a-z]{3}/i.test(text) ? Date.parse(text) : Number.NaN
-  return Number.isNaN(date) ? undefined : Math.max(0, date - now)
+  return Number.isNaN(date) ? undefined : Math.max(0, date - nowMs)
 }

@@ -1,7 +1,7 @@
 import { CliError, usageError } from '../errors.ts'
 import type { AccessToken } from '../oauth/token-endpoint.ts'
 import type { Credential } from '../service/types.ts'
-import { usesSharedStore } from '../settings/settings.ts'
+import { usesEtcdStore } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { sessionOverError } from './messages.ts'
 import { requireSession } from './profiles.ts'
@@ -40,7 +40,7 @@ export async function findCredentialWithoutRenewal(io: Io, minSeconds = 0): Prom
   const fromEnvironment = readEnvironmentApiKey(io)
   if (fromEnvironment !== undefined) return fromEnvironment
   const files = profileFiles(io, io.settings.profile.value)
-  if (usesSharedStore(io.settings)) {
+  if (usesEtcdStore(io.settings)) {
     const { listOutcomeFiles, readCachedSession } = await import('./shared/local.ts')
     // Use the cached access token while it is valid: otherwise every command would send etcd a request. So this machine notices a
     // sign-out on another machine only at its next renewal.
@@ -90,7 +90,7 @@ export async function requestNarrowedCredential(io: Io, scope: string): Promise<
  * @throws CliError as `renewLocalSession` and `renewEtcdSession`
  */
 export async function renewAccessToken(io: Io, options: RenewOptions): Promise<Credential & AccessToken> {
-  const renew = usesSharedStore(io.settings)
+  const renew = usesEtcdStore(io.settings)
     ? (await import('./shared/renew.ts')).renewEtcdSession
     : (await import('./renew.ts')).renewLocalSession
   return asCredential(io, await renew(io, options))

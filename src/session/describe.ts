@@ -1,6 +1,6 @@
 import { CliError, type ErrorCode, Exit } from '../errors.ts'
 import { readJwtExpiryMs } from '../service/problems.ts'
-import { usesSharedStore } from '../settings/settings.ts'
+import { usesEtcdStore } from '../settings/settings.ts'
 import { isLocked } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatRelativeTime } from '../terminal/time.ts'
@@ -57,7 +57,7 @@ export async function readCredentialStatus(
       requireUnexpired(readEnvironmentApiKey(io)?.value ?? '', io)
       return { ...known, state: 'active' }
     }
-    if (usesSharedStore(io.settings)) {
+    if (usesEtcdStore(io.settings)) {
       const { readEtcdSessionWithState } = await import('./shared/sign-in.ts')
       return { inForce: 'session', ...(await readEtcdSessionWithState(io)) }
     }

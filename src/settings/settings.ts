@@ -193,7 +193,7 @@ function settingSource(key: SettingKey, { chosen }: Pick<Settings, 'chosen'>): s
 }
 
 /** Whether the setting `store` is `etcd`: then sessions are kept in etcd, where other machines can share them. */
-export function usesSharedStore({ chosen }: Pick<Settings, 'chosen'>): boolean {
+export function usesEtcdStore({ chosen }: Pick<Settings, 'chosen'>): boolean {
   return chosen.store?.value === 'etcd'
 }
 

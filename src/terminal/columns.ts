@@ -77,9 +77,9 @@ export function chooseColumns(
   })
 }
 
-/** Returns an item's value in a column, not yet formatted. @param now milliseconds since 1970 */
-export function getColumnValue(column: Column, item: object, now: number): unknown {
-  return column.value === undefined ? getValueAtPath(item, column.field) : column.value(item, now)
+/** Returns an item's value in a column, not yet formatted. @param nowMs milliseconds since 1970 */
+export function getColumnValue(column: Column, item: object, nowMs: number): unknown {
+  return column.value === undefined ? getValueAtPath(item, column.field) : column.value(item, nowMs)
 }
 
 /**

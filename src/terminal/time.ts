@@ -38,7 +38,7 @@ export function formatUtcTime(epochMs: number): string {
 }
 
 /**
- * Formats a time relative to `now`: "3 min ago", "in 7 days". Rounded as in `formatDuration`, so that a minute after its creation
+ * Formats a time relative to `nowMs`: "3 min ago", "in 7 days". Rounded as in `formatDuration`, so that a minute after its creation
  * an item with a lifetime of 7 days still expires "in 7 days".
  *
  * @param epochMs milliseconds since 1970
