@@ -26,7 +26,7 @@ export function createDeadline(timeoutMs: number, clock: Pick<Clock, 'monotonic'
 }
 
 /** Creates the deadline of a command that begins now. @param timeout value of `--timeout` in seconds; no limit if undefined */
-export function createCommandDeadline(
+export function createDeadlineOrUnlimited(
   { timeout = Number.POSITIVE_INFINITY }: { readonly timeout?: number },
   clock: Pick<Clock, 'monotonic'>,
 ): Deadline {

@@ -12,7 +12,7 @@ import { openClient } from '../session/client.ts'
 import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 import { writeStderrLines } from '../terminal/notices.ts'
-import { createCommandDeadline, type Deadline, MIN_STEP_TIMEOUT_MS } from '../timeout.ts'
+import { createDeadlineOrUnlimited, type Deadline, MIN_STEP_TIMEOUT_MS } from '../timeout.ts'
 import { BATCH_CLAIM_COLUMNS } from './columns.ts'
 import { type BatchOptions, DEFAULT_JOBS } from './definition.ts'
 import {
@@ -169,7 +169,7 @@ async function readInputs(args: readonly string[], { from, all }: BatchOptions, 
  */
 function createShared(jobs: number, work: BatchDefinition, signal: AbortSignal, io: Io) {
   const { clock, interrupts, settings } = io
-  const deadline = work.deadline ?? createCommandDeadline({}, clock)
+  const deadline = work.deadline ?? createDeadlineOrUnlimited({}, clock)
   const requireTime = () => {
     signal.throwIfAborted()
     if (deadline.remainingMs() <= 0) throw new CliError('timed_out', 'the time was up before its turn')

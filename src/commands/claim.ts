@@ -8,7 +8,7 @@ import {
 import type { PublishReturningMessage } from '../claims/publish.ts'
 import { CHECK_REPORT_FIELDS } from '../dns/report.ts'
 import { CLAIM_FIELDS } from '../service/types.ts'
-import { createCommandDeadline } from '../timeout.ts'
+import { createDeadlineOrUnlimited } from '../timeout.ts'
 import { askForDomain, createClaimRequest, NEW_CLAIM_OPTIONS } from './claims/create-options.ts'
 import { defineCommand, defineTimeout, listEventFieldPaths, PUBLIC_RESOLVERS_OPTION } from './definition.ts'
 
@@ -70,7 +70,7 @@ export const command = defineCommand({
       import('../claims/publish.ts'),
     ])
     const publisher = publish === undefined ? undefined : await createPublishFunction(publish, io)
-    const deadline = createCommandDeadline({ timeout }, io.clock)
+    const deadline = createDeadlineOrUnlimited({ timeout }, io.clock)
     const flow = { deadline, throughBlocked, check, publicResolvers, resumeOnly: options.all === true }
     if (!isBatch(domains, options)) {
       const [{ parseDomain }, { printEventsThenClaim }, session, { createChecklist }] = await Promise.all([
