@@ -7,7 +7,7 @@ import type { Io } from '../terminal/io.ts'
 import { createDeadline } from '../timeout.ts'
 
 /** Location of a record in the form in which DNS providers ask for it: a zone, and a host within the zone. */
-export interface RecordLocation {
+export interface RecordZoneAndHost {
   readonly zone: string
   /** The record's name relative to the zone; `@` at the zone's apex. */
   readonly host: string
@@ -18,7 +18,7 @@ export interface RecordLocation {
 const TIMEOUT_MS = 4000
 
 /** Finds the zone of a record in DNS; undefined if the zone isn't found in time, or if the name is invalid. */
-export async function findRecordLocation(name: string, io: Io): Promise<RecordLocation | undefined> {
+export async function findRecordLocation(name: string, io: Io): Promise<RecordZoneAndHost | undefined> {
   const checked = parseDomainName(name)
   if (!checked.ok) return undefined
   const request = { ...getDnsSettings(io.settings), deadline: createDeadline(TIMEOUT_MS, io.clock) }
@@ -28,7 +28,7 @@ export async function findRecordLocation(name: string, io: Io): Promise<RecordLo
 }
 
 /** Returns what the user enters as "host" at the DNS provider, and in which zone; general instructions without a location. */
-export function explainHost(location: RecordLocation | undefined): string {
+export function explainHost(location: RecordZoneAndHost | undefined): string {
   if (location === undefined) return 'the name without your zone, @ for the zone itself'
   return `${location.host}   (in the zone ${location.zone}${location.dnsProvider ? `, hosted by ${location.dnsProvider}` : ''})`
 }

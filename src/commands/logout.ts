@@ -1,4 +1,4 @@
-import type { SignOutResult } from '../session/sign-in.ts'
+import type { SessionRemovalResult } from '../session/sign-in.ts'
 import { addProfileFlag } from '../settings/profiles.ts'
 import { plainColumns } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
@@ -21,7 +21,7 @@ export const command = defineCommand({
     const { listProfilesThatMayHoldSecrets, requireKnownProfile } = await import('../session/profiles.ts')
     const { value: current, source } = io.settings.profile
     const profiles = options.all ? listProfilesThatMayHoldSecrets(io) : [current]
-    const forgotten: SignOutResult[] = []
+    const forgotten: SessionRemovalResult[] = []
     for (const profile of profiles) forgotten.push(await forgetProfile(io, profile))
     // Reject an unknown profile only after removing its secret: a keychain item may remain although the profile's files are gone.
     if (!options.all && source !== 'default' && forgotten.every(hadNoSession))
@@ -42,14 +42,14 @@ export const command = defineCommand({
 })
 
 /** Whether the profile had no session, and deleting its keychain item caused no problem. */
-const hadNoSession = ({ wasSignedIn, problem }: SignOutResult): boolean =>
+const hadNoSession = ({ wasSignedIn, problem }: SessionRemovalResult): boolean =>
   !wasSignedIn && problem === undefined
 
 /**
  * Signs a profile out on this machine, and also in etcd if it is the current profile and has the store `etcd`: `io` has no
  * settings of other profiles with which to reach etcd.
  */
-async function forgetProfile(io: Io, profile: string): Promise<SignOutResult> {
+async function forgetProfile(io: Io, profile: string): Promise<SessionRemovalResult> {
   const { usesEtcdStore } = await import('../settings/settings.ts')
   const { removeLocalSession } = await import('../session/sign-in.ts')
   const isInEtcd = profile === io.settings.profile.value && usesEtcdStore(io.settings)
@@ -65,7 +65,7 @@ async function forgetProfile(io: Io, profile: string): Promise<SignOutResult> {
   return { ...local, session, wasSignedIn: wasSignedIn || local.wasSignedIn }
 }
 
-async function reportForgotten(forgotten: readonly SignOutResult[], io: Io): Promise<void> {
+async function reportForgotten(forgotten: readonly SessionRemovalResult[], io: Io): Promise<void> {
   if (forgotten.length === 0) await io.say('No profile is signed in.')
   for (const { profile, wasSignedIn, session, problem } of forgotten) {
     if (problem !== undefined) await io.warn(`the keychain may still hold a secret of profile ${profile}`)

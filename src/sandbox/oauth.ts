@@ -83,8 +83,8 @@ export interface AuthorizationRequest {
 }
 
 interface OAuthOptions {
-  /** Returns the virtual time in milliseconds since 1970. */
-  readonly now: () => number
+  /** `now` returns the virtual time in milliseconds since 1970. */
+  readonly clock: { now(): number }
   readonly issuer: string
   /** The private key that signs access tokens (ES256). */
   readonly key: CryptoKey
@@ -102,7 +102,8 @@ export function createRandomToken(bytes: number): string {
 export type OAuthServer = ReturnType<typeof createOAuthServer>
 
 /** Creates the authorization server, which rotates refresh tokens, and keeps codes, grants and tokens in memory. */
-export function createOAuthServer({ now, issuer, key, accessTokenSeconds }: OAuthOptions) {
+export function createOAuthServer({ clock, issuer, key, accessTokenSeconds }: OAuthOptions) {
+  const { now } = clock
   const codes = new Map<string, AuthorizationRequest & { expires: number; redeemed: boolean }>()
   const refreshTokens = new Map<string, { grant: OAuthGrant; expires: number; rotated: boolean }>()
   const accessTokens = new Map<string, { grant: OAuthGrant; expires: number }>()

@@ -117,7 +117,7 @@ function removeNotes(files: ProfileFiles, skip?: string): void {
 }
 
 /** Result of signing out one profile. */
-export interface SignOutResult {
+export interface SessionRemovalResult {
   readonly profile: string
   /** Whether there was a session, even an unusable one; in etcd, a session marked as ended doesn't count. */
   readonly wasSignedIn: boolean
@@ -138,7 +138,7 @@ export async function removeLocalSession(
   io: Io,
   profile: string,
   files: ProfileFiles = profileFiles(io, profile),
-): Promise<SignOutResult> {
+): Promise<SessionRemovalResult> {
   let session: Session | undefined
   let wasSignedIn = false
   try {

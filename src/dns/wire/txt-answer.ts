@@ -6,9 +6,9 @@ export interface TxtRdata {
   readonly strings: readonly Uint8Array[]
 }
 
-/** Whether one of the values equals `text` in UTF-8, byte for byte, since TXT values are case-sensitive; false for null. */
-export function hasTxtValue(values: readonly TxtRdata[], text: string | null): boolean {
-  const wanted = text === null ? undefined : Buffer.from(text)
+/** Whether one of the values equals `expected` in UTF-8, byte for byte, since TXT values are case-sensitive; false for null. */
+export function hasTxtValue(values: readonly TxtRdata[], expected: string | null): boolean {
+  const wanted = expected === null ? undefined : Buffer.from(expected)
   return wanted !== undefined && values.some(({ bytes }) => wanted.equals(bytes))
 }
 

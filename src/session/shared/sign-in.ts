@@ -3,7 +3,7 @@ import { addProfileFlag } from '../../settings/profiles.ts'
 import type { Io } from '../../terminal/io.ts'
 import { notSignedInError, sessionOverError } from '../messages.ts'
 import { isFresh, type Session } from '../session-file.ts'
-import type { SignInSteps, SignOutResult } from '../sign-in.ts'
+import type { SessionRemovalResult, SignInSteps } from '../sign-in.ts'
 import { readCachedSession, removeCachedSession, removeLocalEtcdFiles, tryCacheSession } from './local.ts'
 import {
   BEST_EFFORT_ETCD_TIMEOUT_MS,
@@ -72,7 +72,7 @@ async function overwriteSession({ etcd, access }: EtcdStore, session: Session): 
  *
  * @throws CliError as `openEtcdStore`, `EtcdStore.read` and `swap`
  */
-export async function endEtcdSession(io: Io, profile: string): Promise<SignOutResult> {
+export async function endEtcdSession(io: Io, profile: string): Promise<SessionRemovalResult> {
   const store = openEtcdStore(io)
   removeCachedSession(store.files)
   return io.interrupts.shield(async () => {
