@@ -4,7 +4,7 @@ import { delimiter, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ShellCommand, ShellResult } from './context.ts'
+import type { ShellCommand, ShellCommandEnd } from './context.ts'
 
 export interface ShellEnvironmentAndPlatform {
   /** Environment of the shell, before the `variables` of the `ShellCommand` are added. */
@@ -30,7 +30,7 @@ const MAX_LINE = 8192
 export async function runInShell(
   { command, variables, timeoutMs, onLine, signal }: ShellCommand,
   { environment, platform }: ShellEnvironmentAndPlatform,
-): Promise<ShellResult> {
+): Promise<ShellCommandEnd> {
   signal?.throwIfAborted()
   const isWindows = platform === 'win32'
   let child: ChildProcess | undefined

@@ -22,7 +22,7 @@ export interface Context {
    * Runs a command in the system's shell until the command ends. The `MAILCLAIM_…` variables that mailclaim was started with are
    * not passed on, because they may hold an API key. Rejects with the signal's reason if the signal aborts.
    */
-  readonly runInShell: (request: ShellCommand) => Promise<ShellResult>
+  readonly runInShell: (request: ShellCommand) => Promise<ShellCommandEnd>
   readonly prompts: Prompts
   readonly keychain: Keychain
   readonly interrupts: Interrupts
@@ -261,7 +261,7 @@ export interface ShellCommand {
 }
 
 /** End of a shell command: its exit code or signal, the time limit, or a failure to start. */
-export type ShellResult =
+export type ShellCommandEnd =
   | { readonly kind: 'exited'; readonly code: number }
   | { readonly kind: 'killed'; readonly signal: string }
   | { readonly kind: 'timed_out' }

@@ -4,7 +4,7 @@ import { type CheckReport, type CheckReportJson, exitErrorOf, toReportJson } fro
 import { formatResolver } from '../dns/wire/address.ts'
 import { type CliError, usageError } from '../errors.ts'
 import type { DomainClaim } from '../service/types.ts'
-import { getDnsSettings } from '../settings/settings.ts'
+import { parseDnsSettings } from '../settings/settings.ts'
 import { mailclaimCommand } from '../shell-quote.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
@@ -23,7 +23,7 @@ import {
 } from './watch-dns.ts'
 
 /** Result of `claims check` for one domain. */
-export interface DomainCheckResult {
+export interface CheckReportWithError {
   readonly report: CheckReport
   /** The error that the check ends with; undefined for exit 0. */
   readonly error?: CliError | undefined
@@ -47,7 +47,7 @@ export async function checkClaimOrValue(
   options: DnsCheckOptions,
   readClaim: ClaimOrLedgerCopyReader,
   io: Io,
-): Promise<DomainCheckResult> {
+): Promise<CheckReportWithError> {
   const expected = value === undefined ? null : parseClaimTxtValue(value, '--value')
   const found = isExact ? { domain: parseDomain(domain ?? '') } : await resolveToClaimOrDomain(domain, io)
   if (expected !== null && expected !== value)
@@ -85,7 +85,7 @@ export async function checkClaimOrValue(
  * Adds the claim's state to the result of its DNS check. A claim that the service has accepted or completed needs no record, so
  * the check is `ready`. For a claim that ended without success, the result has the claim's error.
  */
-function applyClaim(checked: DomainCheckResult, claim: DomainClaim, now: number): DomainCheckResult {
+function applyClaim(checked: CheckReportWithError, claim: DomainClaim, now: number): CheckReportWithError {
   const { report, error } = checked
   const judged = getClaimState(claim, now)
   const own = { ...report, claim: { status: claim.status ?? 'unknown' } }
@@ -111,7 +111,7 @@ async function checkRecord(
   of: RefetchableClaim | undefined,
   options: DnsCheckOptions,
   io: Io,
-): Promise<DomainCheckResult> {
+): Promise<CheckReportWithError> {
   const waits =
     options.wait && wanted.expected !== null && (!of || getClaimState(of.claim, io.clock.now()).needsRecord)
   if (waits || io.stderr.isTTY) await io.progress.update(`querying the name servers of ${wanted.name}`)
@@ -145,7 +145,7 @@ const NO_VALUE_NOTICE =
  * Tells the user that a check had no value to look for; or warns of the first finding instead, if no server gave a conclusive
  * answer and the format doesn't print the findings.
  */
-export async function printNoValueNotice(
+export async function sayNoValueWasExpected(
   { findings, nameservers, resolvers }: CheckReportJson,
   io: Io,
 ): Promise<void> {
@@ -171,7 +171,7 @@ export const emptyReport = (name: string): CheckReportJson => ({
 
 /** Writes the DNS report of one domain to stdout. @param columns of the report in TSV, and in a table with `--fields` */
 export async function printDnsReport(
-  { report }: DomainCheckResult,
+  { report }: CheckReportWithError,
   { publicResolvers }: DnsCheckOptions,
   columns: readonly Column[],
   io: Io,
@@ -180,7 +180,7 @@ export async function printDnsReport(
   const { format } = settings
   if (format === 'markdown' || format === 'html') {
     const { name, expected } = report
-    const { resolvers, authoritativePort } = getDnsSettings(settings)
+    const { resolvers, authoritativePort } = parseDnsSettings(settings)
     const asked = (resolvers === 'system' ? await io.dns.systemResolvers() : resolvers).map(formatResolver)
     // Name the value, resolvers and port in the report's command line: whoever repeats the check may have neither this claim nor
     // these settings.

@@ -55,7 +55,7 @@ export interface LedgerEntry {
  * Saves a claim in the ledger, unless the claim has no `domain_id` or no base URL is set. Only warns if the claim can't be saved
  * (read-only home, full disk), because the command can still show it.
  */
-export async function saveClaim(claim: DomainClaim, io: Io): Promise<void> {
+export async function trySaveClaim(claim: DomainClaim, io: Io): Promise<void> {
   const issuer = getBaseUrlIfSet(io.settings)
   if (!claim.domain_id || issuer === undefined) return
   const seen_at = new Date(io.clock.now()).toISOString()

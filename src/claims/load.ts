@@ -17,8 +17,8 @@ import {
   locateInOtherLedgers,
   readAllClaims,
   readClaimsOf,
-  saveClaim,
   toComparableDomain,
+  trySaveClaim,
 } from './ledger.ts'
 import { describeDomain, domainArg, getClaimState } from './lifecycle.ts'
 import { extractRecord } from './record.ts'
@@ -141,7 +141,7 @@ async function acceptResponse(answer: DomainClaim, target: Partial<ClaimReferenc
     )
   if (answer.name) target.name ??= toComparableDomain(answer.name)
   const claim = answer.name || target.name === undefined ? answer : { ...answer, name: target.name }
-  await saveClaim(claim, io)
+  await trySaveClaim(claim, io)
   return claim
 }
 
@@ -152,13 +152,13 @@ export interface ClientWithIo {
 }
 
 /** A claim with the client for requests about it. */
-export interface TargetWithClient extends ClientWithIo {
+export interface ClaimReferenceWithClient extends ClientWithIo {
   readonly target: ClaimReference
 }
 
 /** Gets the claim from the service, and saves it in the ledger. @throws CliError as `fetchLatestClaim` and `acceptResponse` */
 export async function refreshClaim(
-  { target, client, io }: TargetWithClient,
+  { target, client, io }: ClaimReferenceWithClient,
   options?: RequestLimits,
 ): Promise<DomainClaim> {
   const answer = await fetchLatestClaim(client, target.domainId, options).catch((error: unknown) => {
@@ -200,7 +200,7 @@ export async function claimDomain(request: CreateClaimRequest, { client, io }: C
  *   other errors of the request
  */
 export async function requestVerification(
-  access: TargetWithClient,
+  access: ClaimReferenceWithClient,
   before: DomainClaim,
   options?: RequestLimits,
 ): Promise<DomainClaim> {

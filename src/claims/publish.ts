@@ -1,12 +1,12 @@
 import { isUtf8 } from 'node:buffer'
-import type { ShellResult } from '../context.ts'
+import type { ShellCommandEnd } from '../context.ts'
 import { type AuthoritativeTxtLookupResult, lookUpTxtInZone } from '../dns/lookup.ts'
-import { createChildController, toDnsEffects } from '../dns/wire/ask.ts'
+import { createChildController, pickDnsEffects } from '../dns/wire/ask.ts'
 import { formatHostField, parseDomainName } from '../dns/wire/name.ts'
 import { hasTxtValue } from '../dns/wire/txt-answer.ts'
 import { CliError, InterruptedError, usageError } from '../errors.ts'
 import { invalidResponseError } from '../service/problems.ts'
-import { getDnsSettings } from '../settings/settings.ts'
+import { parseDnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { writeStderrLines } from '../terminal/notices.ts'
 import { DEFAULT_TTL_SECONDS, quoteTxtStrings, quoteTxtValue, type TxtRecord } from './record.ts'
@@ -31,7 +31,7 @@ export type PublishReturningMessage = (record: TxtRecord) => Promise<string>
  * @throws CliError exit 2 if the shell doesn't find the `--publish` command; not checked on Windows, nor if its first word has
  *   special characters
  */
-export async function createPublishFunction(command: string, io: Io) {
+export async function requirePublishFunction(command: string, io: Io) {
   const [, word] = /^\s*(?:\w+=[\w./:-]*\s+)*([\w.~/+-]+)(?=\s|$)/.exec(command) ?? []
   if (word !== undefined && io.platform !== 'win32') {
     const looking = { variables: {}, timeoutMs: TIMEOUT_MS, onLine: async () => {} }
@@ -52,8 +52,8 @@ export async function createPublishFunction(command: string, io: Io) {
     const checked = parseDomainName(record.name)
     if (!checked.ok) throw invalidResponseError(checked.problem)
     const name = checked.ascii
-    const servers = getDnsSettings(io.settings)
-    const { zone, set, reason, partial } = await lookUpTxtInZone(name, servers, toDnsEffects(io))
+    const servers = parseDnsSettings(io.settings)
+    const { zone, set, reason, partial } = await lookUpTxtInZone(name, servers, pickDnsEffects(io))
     if (hasTxtValue(set?.values ?? partial, record.value))
       return `${name} has the TXT value already: the command wasn't run`
     if (set === null || zone === null) throw valuesUnknown(name, reason ?? 'its zone has no name')
@@ -114,7 +114,7 @@ function valuesUnknown(name: string, reason: string): CliError {
 }
 
 /** Returns how the `--publish` command failed, as the rest of a sentence; undefined after exit code 0. */
-function describeFailure(end: ShellResult): string | undefined {
+function describeFailure(end: ShellCommandEnd): string | undefined {
   switch (end.kind) {
     case 'exited':
       return end.code === 0 ? undefined : `ended with exit code ${end.code}`

@@ -1,8 +1,8 @@
 import { formatDnsProviders } from '../dns/hosts.ts'
 import { lookUpTxtInZone } from '../dns/lookup.ts'
-import { toDnsEffects } from '../dns/wire/ask.ts'
+import { pickDnsEffects } from '../dns/wire/ask.ts'
 import { formatHostField, parseDomainName } from '../dns/wire/name.ts'
-import { getDnsSettings } from '../settings/settings.ts'
+import { parseDnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { createDeadline } from '../timeout.ts'
 
@@ -21,8 +21,8 @@ const TIMEOUT_MS = 4000
 export async function findRecordLocation(name: string, io: Io): Promise<RecordZoneAndHost | undefined> {
   const checked = parseDomainName(name)
   if (!checked.ok) return undefined
-  const request = { ...getDnsSettings(io.settings), deadline: createDeadline(TIMEOUT_MS, io.clock) }
-  const { zone, nameservers } = await lookUpTxtInZone(checked.ascii, request, toDnsEffects(io))
+  const request = { ...parseDnsSettings(io.settings), deadline: createDeadline(TIMEOUT_MS, io.clock) }
+  const { zone, nameservers } = await lookUpTxtInZone(checked.ascii, request, pickDnsEffects(io))
   if (zone === null) return undefined
   return { zone, host: formatHostField(checked.ascii, zone), dnsProvider: formatDnsProviders(nameservers) }
 }

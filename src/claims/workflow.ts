@@ -11,12 +11,12 @@ import { readClaimsOf, toComparableDomain } from './ledger.ts'
 import { describeDomain, domainArg, getClaimState } from './lifecycle.ts'
 import {
   bestEffortOptions,
+  type ClaimReferenceWithClient,
   type ClientWithIo,
   claimDomain,
   isNotFoundError,
   refreshClaim,
   requestVerification,
-  type TargetWithClient,
   unknownClaimError,
 } from './load.ts'
 import type { PublishReturningMessage } from './publish.ts'
@@ -56,7 +56,7 @@ export interface ClaimWorkResult {
 export type ClaimEvents = AsyncGenerator<ClaimEvent, ClaimWorkResult, void>
 
 /** A claim to work on, with the client for its requests, the `Io`, and the options of the work. */
-export interface ClaimTask extends TargetWithClient {
+export interface ClaimTask extends ClaimReferenceWithClient {
   readonly options: ClaimOptions
 }
 

@@ -17,7 +17,7 @@ import {
 } from './help.ts'
 import { isCommandGroup, loadCommand, type SplitArgv, splitArgv } from './line.ts'
 import { addOptions, checkOptionRelations, readGivenOptions } from './options.ts'
-import { asksForJson, convertCommanderError } from './print-error.ts'
+import { asksForJson, convertCommanderErrorToUsageError } from './print-error.ts'
 
 /**
  * Parses a command line with commander, and runs its command.
@@ -46,7 +46,7 @@ export async function runCommandLineOrThrow(argv: readonly string[], context: Co
       // `mailclaim` without arguments exits 0, because new users type it first; a group without a command is a usage error.
       return isRoot ? Exit.done : Exit.usage
     }
-    if (error.exitCode !== 0) throw convertCommanderError(error, line, definition)
+    if (error.exitCode !== 0) throw convertCommanderErrorToUsageError(error, line, definition)
     await context.stdout.write(printed.out)
     return Exit.done
   }

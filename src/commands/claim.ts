@@ -64,12 +64,12 @@ export const command = defineCommand({
   async run({ arguments: domains, options }, io) {
     const { timeout = DEFAULT_CLAIM_TIMEOUT_SECONDS, check = true, publish } = options
     const { throughBlocked, publicResolvers } = options
-    const [{ runClaim }, { readClaimsOf }, { createPublishFunction }] = await Promise.all([
+    const [{ runClaim }, { readClaimsOf }, { requirePublishFunction }] = await Promise.all([
       import('../claims/workflow.ts'),
       import('../claims/ledger.ts'),
       import('../claims/publish.ts'),
     ])
-    const publisher = publish === undefined ? undefined : await createPublishFunction(publish, io)
+    const publisher = publish === undefined ? undefined : await requirePublishFunction(publish, io)
     const deadline = createDeadlineOrUnlimited({ timeout }, io.clock)
     const flow = { deadline, throughBlocked, check, publicResolvers, resumeOnly: options.all === true }
     if (!isBatch(domains, options)) {

@@ -1,6 +1,6 @@
 import type { ErrorCode, ErrorGroupName } from '../errors.ts'
 import type { CompletionSource, OptionDefinition, OptionValues } from '../settings/option.ts'
-import { MAX_TIMEOUT_OPTION_SECONDS, parseSeconds } from '../settings/parse-value.ts'
+import { MAX_TIMEOUT_OPTION_SECONDS, parseNumberOfSeconds } from '../settings/parse-value.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 
@@ -108,7 +108,7 @@ export function defineTimeout(own: Partial<Pick<OptionDefinition, 'description' 
   return {
     flags: '--timeout <seconds>',
     description: 'give up after this long, with exit 8 (7 if the service never answered)',
-    parse: (text: string, name: string) => parseSeconds(text, name, MAX_TIMEOUT_OPTION_SECONDS),
+    parse: (text: string, name: string) => parseNumberOfSeconds(text, name, MAX_TIMEOUT_OPTION_SECONDS),
     ...own,
   } as const
 }

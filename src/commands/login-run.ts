@@ -53,7 +53,7 @@ const MAX_KEY_LENGTH = 2000
  * @throws CliError exit 2 for a browser sign-in that no user could approve, as in CI; exit 3 for a missing setting; as
  *   `prepareStore`, `loginInBrowser`, `exchangeCode` and `signInWithApiKey`
  */
-export async function signIn(options: SignInOptions, outerIo: Io, columns: readonly Column[]): Promise<void> {
+export async function signInByBrowserOrKey(options: SignInOptions, outerIo: Io, columns: readonly Column[]) {
   const { withApiKey, timeoutMs } = options
   // With JSON output, open no browser: the process that reads the output gets the authorization URL, and shows it to its user.
   const opensBrowser = options.opensBrowser && !isJsonOrJsonl(outerIo.settings)

@@ -1,4 +1,4 @@
-import { parseSeconds } from '../settings/parse-value.ts'
+import { parseNumberOfSeconds } from '../settings/parse-value.ts'
 import { plainColumns } from '../terminal/columns.ts'
 import { defineCommand } from './definition.ts'
 
@@ -15,7 +15,7 @@ export const command = defineCommand({
       flags: '--timeout <seconds>',
       description: 'how long to wait for the browser',
       default: String(DEFAULT_TIMEOUT_SECONDS),
-      parse: (text, name) => parseSeconds(text, name),
+      parse: (text, name) => parseNumberOfSeconds(text, name),
     },
     {
       flags: '--with-api-key',
@@ -43,7 +43,7 @@ export const command = defineCommand({
   account: 'configured',
   async run({ options }, io) {
     const { withApiKey = false, browser = true, timeout = DEFAULT_TIMEOUT_SECONDS } = options
-    const { signIn } = await import('./login-run.ts')
-    await signIn({ withApiKey, opensBrowser: browser, timeoutMs: timeout * 1000 }, io, COLUMNS)
+    const { signInByBrowserOrKey } = await import('./login-run.ts')
+    await signInByBrowserOrKey({ withApiKey, opensBrowser: browser, timeoutMs: timeout * 1000 }, io, COLUMNS)
   },
 })

@@ -3,7 +3,7 @@ import type { DnsServerAddress } from '../context.ts'
 import type { CheckRun } from './locate.ts'
 import type { FoundZone, ZoneDnssecObservation } from './observations.ts'
 import { tryQuery } from './wire/ask.ts'
-import type { DnsMessage, RecordOf } from './wire/message.ts'
+import type { DnsReply, RecordOf } from './wire/message.ts'
 
 /**
  * Key algorithms that validators must or should support (RFC 8624 section 3.1). They treat a zone as unsigned if all its DS
@@ -31,7 +31,7 @@ export async function observeDnssec(
   const signers = recordsOf(ds, 'DS').filter(
     ({ algorithm, digestType }) => ALGORITHMS.includes(algorithm) && digestType in DIGESTS,
   )
-  const observed = (state: ZoneDnssecObservation['state'], keys?: DnsMessage) => ({
+  const observed = (state: ZoneDnssecObservation['state'], keys?: DnsReply) => ({
     state,
     keyTags: signers.map(({ keyTag }) => keyTag),
     keys: [ds, keys].flatMap((message) => (message === undefined ? [] : keyDataWithoutTtl(message))),
@@ -59,7 +59,7 @@ export async function observeDnssec(
  * Returns the DS and DNSKEY records in the answers of a response, and the signatures over DNSKEY, as texts to compare: without
  * TTLs, because a resolver's cache counts these down.
  */
-export function keyDataWithoutTtl({ answers }: DnsMessage): string[] {
+export function keyDataWithoutTtl({ answers }: DnsReply): string[] {
   const ofKeys = answers.filter(
     (one) =>
       one.type === 'DS' || one.type === 'DNSKEY' || (one.type === 'RRSIG' && one.typeCovered === 'DNSKEY'),
@@ -67,7 +67,7 @@ export function keyDataWithoutTtl({ answers }: DnsMessage): string[] {
   return ofKeys.map(({ ttl: _ttl, ...record }) => JSON.stringify(record))
 }
 
-function recordsOf<T extends 'DS' | 'DNSKEY' | 'RRSIG'>({ answers }: DnsMessage, type: T): RecordOf<T>[] {
+function recordsOf<T extends 'DS' | 'DNSKEY' | 'RRSIG'>({ answers }: DnsReply, type: T): RecordOf<T>[] {
   return answers.filter((record): record is RecordOf<T> => record.type === type)
 }
 

@@ -2,9 +2,9 @@ import type { DnsServerAddress } from '../context.ts'
 import type { Deadline } from '../timeout.ts'
 import { type Delegation, type FoundZone, OUTCOME_LABELS, type ZoneLocation } from './observations.ts'
 import type { CheckCache } from './shared-cache.ts'
-import { canBeNameServerAddress, type DnsServer, formatResolver, hasIpv6Address } from './wire/address.ts'
+import { type DnsServer, formatResolver, hasIpv6Address, isRemoteOrTestServer } from './wire/address.ts'
 import { awaitPreferredOrAny, type DnsEffects, tryQuery, trySendQuery } from './wire/ask.ts'
-import { collectNsHosts, type DnsMessage, findSoa, type ResourceRecord } from './wire/message.ts'
+import { collectNsHosts, type DnsReply, findSoa, type ResourceRecord } from './wire/message.ts'
 import { canQueryName, collectNonRootAncestors, countLabels, isWithin } from './wire/name.ts'
 import { isRegistryZone, registrableDomainOf } from './wire/registry.ts'
 
@@ -205,15 +205,15 @@ async function findZoneSoa({ server, message }: PathReply, target: string, zone:
 }
 
 /** Whether a response has answer records, or the SOA record of a negative answer. */
-const hasData = (message: DnsMessage): boolean => findSoa(message) !== undefined || message.answers.length > 0
+const hasData = (message: DnsReply): boolean => findSoa(message) !== undefined || message.answers.length > 0
 /** Whether a response has the rcode NOERROR or NXDOMAIN, so that the server has neither failed nor refused. */
-const isAnswer = ({ rcode }: DnsMessage): boolean => rcode === 'NOERROR' || rcode === 'NXDOMAIN'
+const isAnswer = ({ rcode }: DnsReply): boolean => rcode === 'NOERROR' || rcode === 'NXDOMAIN'
 
 /**
  * Whether a response is implausible for an authoritative server, so that it might be an interceptor's: an error such as REFUSED,
  * or an offer of recursion (RA) without authoritative data (AA).
  */
-export function isImplausible(authorityReply: DnsMessage): boolean {
+export function isImplausible(authorityReply: DnsReply): boolean {
   return !isAnswer(authorityReply) || (authorityReply.ra && !(authorityReply.aa && hasData(authorityReply)))
 }
 
@@ -221,18 +221,18 @@ export function isImplausible(authorityReply: DnsMessage): boolean {
  * Whether a response counts as sent by a server of the zone: with the AA bit or, because a few servers forget that bit, with data
  * but without the RA bit, which resolvers set. A negative answer from a zone above doesn't count.
  */
-export function isFromZone(message: DnsMessage, zone: string): boolean {
+export function isFromZone(message: DnsReply, zone: string): boolean {
   return (message.aa || (!message.ra && hasData(message))) && !isFromAbove(message, zone)
 }
 
 /** Whether a response is a negative answer from a zone above `zone`: a server of `zone` would answer from `zone`. */
-function isFromAbove(message: DnsMessage, zone: string): boolean {
+function isFromAbove(message: DnsReply, zone: string): boolean {
   const soa = findSoa(message)
   return message.answers.length === 0 && soa !== undefined && soa.zone !== zone && isWithin(zone, soa.zone)
 }
 
 /** Reads the NS records of a zone, with their glue, from an answer or referral; undefined for an error, or without NS records. */
-function readDelegation(message: DnsMessage, zone: string, port: number): Delegation | undefined {
+function readDelegation(message: DnsReply, zone: string, port: number): Delegation | undefined {
   if (message.rcode !== 'NOERROR') return undefined
   const records = [...message.answers, ...message.authority]
   const hosts = collectNsHosts(records, zone)
@@ -246,7 +246,7 @@ function readDelegation(message: DnsMessage, zone: string, port: number): Delega
  * Reads a referral: NS records of a zone closer to the name, in a response without answers and without the AA bit (RFC 1034
  * section 4.3.2).
  */
-function readReferral(message: DnsMessage, zone: string, name: string, port: number): Delegation | undefined {
+function readReferral(message: DnsReply, zone: string, name: string, port: number): Delegation | undefined {
   if (message.aa || message.answers.length > 0) return undefined
   const isBelow = (owner: string) => isWithin(name, owner) && owner !== zone && isWithin(owner, zone)
   const owner = message.authority.find((record) => record.type === 'NS' && isBelow(record.name))?.name
@@ -282,7 +282,7 @@ export function resolveHost(host: string, check: CheckRun): Promise<readonly Dns
     if (message === undefined) return undefined
     const all = readAddresses(message.answers, port)
     const isDenied = all.length === 0 && ['NOERROR', 'NXDOMAIN'].includes(message.rcode) && message.ra
-    const usable = all.filter(canBeNameServerAddress)
+    const usable = all.filter(isRemoteOrTestServer)
     return isDenied || usable.length > 0 ? usable : undefined
   }
   const look = async () => {

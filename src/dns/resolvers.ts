@@ -4,7 +4,7 @@ import { isConclusive, type ResolverObservation } from './observations.ts'
 import { toTxtObservation } from './servers.ts'
 import type { DnsServer } from './wire/address.ts'
 import { tryQuery, trySendQuery } from './wire/ask.ts'
-import { collectNsHosts, type DnsMessage } from './wire/message.ts'
+import { collectNsHosts, type DnsReply } from './wire/message.ts'
 
 /** Maximum milliseconds for the TXT queries to a resolver, which queries servers from the root down if its cache is empty. */
 const RESOLVER_MS = 5000
@@ -38,7 +38,7 @@ export async function observeResolver(
   }
   const queryCached = async (
     types: readonly ('NS' | 'DS' | 'DNSKEY')[],
-    textsOf: (message: DnsMessage) => readonly string[],
+    textsOf: (message: DnsReply) => readonly string[],
   ) => {
     const flags = { recursionDesired: true, checkingDisabled: true, dnssecOk: true }
     const asked = types.map((type) => tryQuery(resolver, { name: zone ?? name, type, ...flags }, check))

@@ -3,7 +3,7 @@ import { type CheckRun, findZone, isFromZone, isImplausible, MAX_NS_HOSTS, resol
 import type { CnameChain, FoundZone, ServerObservation, TxtObservation, TxtOutcome } from './observations.ts'
 import { DNS_PORT } from './wire/address.ts'
 import { awaitPreferredOrAny, type QueryResult, tryQuery, trySendQuery } from './wire/ask.ts'
-import { collectNsHosts, type DnsMessage, findSoa } from './wire/message.ts'
+import { collectNsHosts, type DnsReply, findSoa } from './wire/message.ts'
 import { canQueryName, isWithin } from './wire/name.ts'
 import { findPublicSuffix } from './wire/registry.ts'
 import { hasTxtValue, MAX_CNAMES, readTxtAnswer, type TxtAnswer, type TxtRdata } from './wire/txt-answer.ts'
@@ -208,7 +208,7 @@ async function followCnames(visited: readonly string[], check: CheckRun): Promis
   const hosts = [...location.hosts.keys()].slice(0, 4)
   const known = await Promise.all(hosts.map((host) => findHostAddresses(host, location, check)))
   const servers = known.flatMap((addresses) => addresses ?? []).slice(0, 4)
-  const isGood = (one: DnsMessage) =>
+  const isGood = (one: DnsReply) =>
     ['NOERROR', 'NXDOMAIN', 'YXDOMAIN'].includes(one.rcode) && isFromZone(one, location.zone)
   const answers = servers.map((server) => tryQuery(server, { name: target, type: 'TXT' }, check, SERVER_MS))
   const message = await awaitPreferredOrAny(answers, isGood)

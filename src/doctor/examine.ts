@@ -5,9 +5,9 @@ import { examineDirectDns, examineResolvers } from './dns.ts'
 import {
   examineConfigAndStateDirectories,
   examineConfiguration,
-  examineCredential,
-  examineCredentialStore,
+  examineCredentialOffline,
   examineFileLocking,
+  examineKeychainIfUsed,
 } from './machine.ts'
 import { examineNetwork } from './network.ts'
 
@@ -42,9 +42,9 @@ export async function examineSetup(commandIo: Io): Promise<NamedCheckResult[]> {
   const results = await Promise.all([
     run('configuration', examineConfiguration(io)),
     folders,
-    run('credential store', examineCredentialStore(io), 'not with a key'),
+    run('credential store', examineKeychainIfUsed(io), 'not with a key'),
     run('lock', lock),
-    run('session', examineCredential(io)),
+    run('session', examineCredentialOffline(io)),
     run('network', network),
     run('clock', clock),
     run('DNS resolvers', examineResolvers(io)),

@@ -54,9 +54,9 @@ export async function examineConfigAndStateDirectories(io: Io): Promise<CheckRes
 
 /**
  * Checks the keychain with a test secret if the session, or without one the next session, belongs there. The check of other
- * stores is left to `examineConfigAndStateDirectories` (file) and `examineCredential` (etcd).
+ * stores is left to `examineConfigAndStateDirectories` (file) and `examineCredentialOffline` (etcd).
  */
-export async function examineCredentialStore(io: Io): Promise<CheckResult> {
+export async function examineKeychainIfUsed(io: Io): Promise<CheckResult> {
   const profile = io.settings.profile.value
   if (usesEtcdStore(io.settings)) return skippedResult('the session is in etcd')
   const store = findSession(profileFiles(io, profile))?.store ?? getSetting('store', io.settings)
@@ -88,7 +88,7 @@ export async function examineFileLocking(io: Io): Promise<CheckResult> {
 }
 
 /** Checks that there is a credential for requests. Doesn't send it to the service, which may still refuse it. */
-export async function examineCredential(io: Io): Promise<CheckResult> {
+export async function examineCredentialOffline(io: Io): Promise<CheckResult> {
   const { state, inForce, problem } = await readCredentialStatus(io)
   if (problem !== undefined) throw problem
   if (inForce === 'MAILCLAIM_API_KEY')

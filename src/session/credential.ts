@@ -59,8 +59,8 @@ export async function findCredentialWithoutRenewal(io: Io, minSeconds = 0): Prom
   const { session } = requireSession(io, files)
   rejectForeignSession(session, io)
   if (session.kind === 'api_key') {
-    const { readKeychainItem, findNewestSecret } = await import('./secret.ts')
-    const { value } = findNewestSecret(files, session, await readKeychainItem(io, files, session))
+    const { readKeychainItem, requireNewestSecret } = await import('./secret.ts')
+    const { value } = requireNewestSecret(files, session, await readKeychainItem(io, files, session))
     return { kind: 'api_key', value, description: `the stored API key of profile ${session.profile}` }
   }
   if (session.ended !== undefined) throw sessionOverError(session.profile, session.ended.why)

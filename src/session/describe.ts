@@ -7,7 +7,7 @@ import { formatRelativeTime } from '../terminal/time.ts'
 import { readEnvironmentApiKey } from './credential.ts'
 import { sessionOverError } from './messages.ts'
 import { requireSession } from './profiles.ts'
-import { findNewestSecret, readKeychainItem } from './secret.ts'
+import { readKeychainItem, requireNewestSecret } from './secret.ts'
 import type { ProfileFiles, Session } from './session-file.ts'
 import { isFresh, profileFiles, rejectForeignSession } from './session-file.ts'
 
@@ -91,7 +91,7 @@ async function stateOf(io: Io, files: ProfileFiles, session: Session): Promise<C
   if (ended !== undefined) throw sessionOverError(profile, ended.why)
   const answer = await readKeychainItem(io, files, session)
   try {
-    const { interruption } = findNewestSecret(files, session, answer)
+    const { interruption } = requireNewestSecret(files, session, answer)
     if (interruption !== undefined) throw interruption
   } catch (error) {
     // While another process renews or signs in, its unfinished note file (`next.…`) or newer keychain item looks like an error.

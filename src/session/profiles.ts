@@ -6,7 +6,7 @@ import type { Settings } from '../settings/settings.ts'
 import { listDirectory } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
 import { notSignedInError } from './messages.ts'
-import { type ProfileFiles, profilesDirectory, readSession } from './session-file.ts'
+import { type ProfileFiles, profilesDirectory, readSession, type Session } from './session-file.ts'
 
 /**
  * Lists the profiles that have any file except the lock, such as a session or a note file (`next.…`), since each may hold a
@@ -54,7 +54,7 @@ export function requireKnownProfile(
  *
  * @throws CliError `not_signed_in`, exit 4, if there is none; as `requireKnownProfile` and `readSession`
  */
-export function requireSession(io: Io, files: ProfileFiles) {
+export function requireSession(io: Io, files: ProfileFiles): { session: Session; text: string } {
   const found = readSession(files)
   if (found !== undefined) return found
   requireKnownProfile(files.profile, io, io.settings)

@@ -25,7 +25,7 @@ import {
   storeSessionFromNote,
 } from './note.ts'
 import { requireSession } from './profiles.ts'
-import { findNewestSecret, readKeychainItem, storeSession } from './secret.ts'
+import { readKeychainItem, requireNewestSecret, storeSession } from './secret.ts'
 import {
   encodeSession,
   findFreshAccessToken,
@@ -122,7 +122,7 @@ async function runLocalPass(pass: RenewalInput, files: ProfileFiles): Promise<Re
 
   // Step 3: choose the newest refresh token. If the token has an unfinished note file (`next.…`), it may have been sent, or be
   // about to be sent: stop here without `--retry-interrupted`.
-  const { value, generation, interruption } = findNewestSecret(files, session, reading)
+  const { value, generation, interruption } = requireNewestSecret(files, session, reading)
   if (interruption !== undefined && !options.retryInterrupted) throw interruption
   const name = noteFileName({ id, generation })
   // A note file (`next.…`) shorter than its allocated size shows that its token wasn't sent, so `--retry-interrupted` replaces
@@ -163,7 +163,7 @@ async function runLocalPass(pass: RenewalInput, files: ProfileFiles): Promise<Re
     }
     const note = sent.file
     if (note === undefined) throw new Error('an answer to a token that was not sent')
-    const next = buildNextSession({ ...session, generation }, sent, pass)
+    const next = buildNextSessionWithoutRefreshToken({ ...session, generation }, sent, pass)
     const current = rereadSession(files, session)
     if (current !== 'directory_gone') {
       if (current?.id !== id) {
@@ -372,13 +372,13 @@ export function toUnusedTokenResultOrThrow({ error, isTransient }: UnusedToken):
  * Returns the session after a refresh, with the next generation number. The caller adds the new refresh token. Leaves out a
  * narrowed access token, since only the command that requested it may use it.
  */
-export function buildNextSession(session: Session, outcome: Settled, { io, options }: RenewalInput): Session {
+export function buildNextSessionWithoutRefreshToken(session: Session, outcome: Settled, pass: RenewalInput) {
   const { refreshToken: _usedUp, access: _former, ...rest } = session
-  const now = io.clock.now()
+  const now = pass.io.clock.now()
   const base = { ...rest, generation: session.generation + 1 }
   if (outcome.kind === 'over') return { ...base, ended: { at: now, why: outcome.description ?? null } }
   const { access } = outcome
-  return { ...base, issuedAt: now, ...(access && options.scope === undefined && { access }) }
+  return { ...base, issuedAt: now, ...(access && pass.options.scope === undefined && { access }) }
 }
 
 /**

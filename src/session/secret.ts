@@ -66,7 +66,7 @@ export async function readKeychainItem(io: Io, files: ProfileFiles, { store }: S
  * @throws CliError `store_unavailable`, exit 4, if the keychain returned no item, but may hold the newest token;
  *   `refresh_token_lost`, exit 4, if no stored token is current
  */
-export function findNewestSecret(files: ProfileFiles, session: Session, { item, failure }: ItemReply) {
+export function requireNewestSecret(files: ProfileFiles, session: Session, { item, failure }: ItemReply) {
   const { profile } = files
   const token = newerToken(session, item)
   const next = token && readNoteFile(files, noteFileName(token))

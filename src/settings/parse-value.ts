@@ -9,7 +9,7 @@ export const MAX_TIMEOUT_OPTION_SECONDS = 31 * 24 * 3600
  * @param name name of the option, variable or setting, for the error message
  * @throws CliError `usage`, exit 2
  */
-export function parseSeconds(text: string, name: string, maxSeconds = 3600): number {
+export function parseNumberOfSeconds(text: string, name: string, maxSeconds = 3600): number {
   const seconds = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN
   if (seconds >= 0.1 && seconds <= maxSeconds) return seconds
   throw usageError(

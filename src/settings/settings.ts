@@ -175,7 +175,7 @@ export function getSetting<Key extends SettingKey>(
 }
 
 /** Returns the resolvers for DNS checks (`'system'` if none is set) and the authoritative servers' port. @throws CliError exit 2 */
-export function getDnsSettings(settings: Pick<Settings, 'chosen'>) {
+export function parseDnsSettings(settings: Pick<Settings, 'chosen'>) {
   const name = settingSource('resolver', settings)
   const given = getSetting('resolver', settings)?.map((text) => parseResolver(text, name))
   return {

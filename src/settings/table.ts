@@ -1,7 +1,7 @@
 import { usageError } from '../errors.ts'
 import { normalizeUrl, parseBaseUrl, parseResolvers, parseServerUrl, parseServerUrls } from './addresses.ts'
 import type { OptionDefinition } from './option.ts'
-import { MAX_PORT, parseChoice, parseInteger, parseScopes, parseSeconds } from './parse-value.ts'
+import { MAX_PORT, parseChoice, parseInteger, parseNumberOfSeconds, parseScopes } from './parse-value.ts'
 import { DEFAULT_PROFILE, validateProfileName } from './profiles.ts'
 
 /**
@@ -150,7 +150,7 @@ export const SETTINGS = {
     flags: '--http-timeout <seconds>',
     description: 'how long an HTTP response may take, for each try',
     default: '30',
-    parse: (text, name) => parseSeconds(text, name),
+    parse: (text, name) => parseNumberOfSeconds(text, name),
   },
 } as const satisfies Readonly<Record<string, SettingDefinition<unknown>>>
 

@@ -71,7 +71,7 @@ async function warn(text: string, context: Context, { silent, colorOption }: Set
 }
 
 /** Returns a context that, once stdout's reader is gone (EPIPE), warns and discards text for stdout, so that the work continues. */
-export function ignoreClosedStdout(context: Context, settings: Settings): Context {
+export function ignoreClosedStdout(context: Context, warningSettings: Settings): Context {
   const { stdout } = context
   let isOpen = true
   const write = async (text: string) => {
@@ -80,7 +80,7 @@ export function ignoreClosedStdout(context: Context, settings: Settings): Contex
     } catch (error) {
       isOpen = false
       if (!(error instanceof OutputClosedError)) throw error
-      await warn('the output has no reader left; the work continues without it', context, settings)
+      await warn('the output has no reader left; the work continues without it', context, warningSettings)
     }
   }
   return { ...context, stdout: wrapOutput(stdout, write) }

@@ -8,7 +8,7 @@ import {
   forgetClaim,
   readAllClaims,
   readClaimsOf,
-  saveClaim,
+  trySaveClaim,
 } from '../../src/claims/ledger.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import { createFakeContext, fakeSettings } from '../fake-context.ts'
@@ -28,9 +28,9 @@ async function ledger(baseUrl = 'https://api.example.com') {
 
 test('the ledger stores each claim in a file in the directory of the domain, and saving the claim again replaces that file', async () => {
   const { io, files } = await ledger()
-  await saveClaim(claimOf({ name: 'Bücher.example.' }), io)
-  await saveClaim(claimOf({ name: 'Bücher.example.', status: 'completed' }), io)
-  await saveClaim(claimOf({ domain_id: 'd2' }), io)
+  await trySaveClaim(claimOf({ name: 'Bücher.example.' }), io)
+  await trySaveClaim(claimOf({ name: 'Bücher.example.', status: 'completed' }), io)
+  await trySaveClaim(claimOf({ domain_id: 'd2' }), io)
   expect(files()).toEqual([
     expect.stringMatching(/^ex\/example\.com\/[0-9a-f]{32}\.json$/),
     expect.stringMatching(/^xn\/xn--bcher-kva\.example\/[0-9a-f]{32}\.json$/),
@@ -46,8 +46,8 @@ test.each([
   ['no name, which counts as an empty one', null],
 ])('the ledger finds a claim by domain_id and by name if the claim has %s', async (_, name) => {
   const { io, files } = await ledger()
-  await saveClaim(claimOf(), io)
-  await saveClaim(claimOf({ name, domain_id: 'd2' }), io)
+  await trySaveClaim(claimOf(), io)
+  await trySaveClaim(claimOf({ name, domain_id: 'd2' }), io)
   expect(files()).toHaveLength(2)
   expect(await findClaimByDomainId('d2', io)).toMatchObject({ claim: { name, domain_id: 'd2' } })
   expect(await readClaimsOf(name ?? '', io)).toHaveLength(1)
@@ -57,7 +57,7 @@ test.each([
 test('the ledger finds a claim without opening the files of other claims', async () => {
   const { io, files, directory } = await ledger()
   for (let at = 0; at < 20; at++)
-    await saveClaim(claimOf({ name: `d${at}.example.com`, domain_id: `d${at}` }), io)
+    await trySaveClaim(claimOf({ name: `d${at}.example.com`, domain_id: `d${at}` }), io)
   // The files of all other claims are damaged, so opening one of them would be reported.
   for (const path of files().filter((file) => !file.includes('/d7.')))
     writeFileSync(join(directory, 'names', path), 'no claim')
@@ -71,8 +71,8 @@ test('the ledger finds a claim without opening the files of other claims', async
 
 test('the ledger lists the claims of a domain by creation time, newest first, whichever was saved last', async () => {
   const { io } = await ledger()
-  await saveClaim(claimOf({ domain_id: 'new', created_at: '2026-11-22 11:00:00+00', status: 'expired' }), io)
-  await saveClaim(claimOf({ domain_id: 'old', created_at: '2026-11-20 11:00:00+00' }), io)
+  await trySaveClaim(claimOf({ domain_id: 'new', created_at: '2026-11-22 11:00+00', status: 'expired' }), io)
+  await trySaveClaim(claimOf({ domain_id: 'old', created_at: '2026-11-20 11:00+00' }), io)
   const found = await readClaimsOf('example.com', io)
   expect(found.map(({ claim }) => claim.domain_id)).toEqual(['new', 'old'])
   expect(await collectOpenClaimDomains(io)).toEqual([])
@@ -81,8 +81,8 @@ test('the ledger lists the claims of a domain by creation time, newest first, wh
 test('the ledger keeps the claims of two services apart', async () => {
   const { io, at } = await ledger()
   const other = await at('https://other.example.net')
-  await saveClaim(claimOf(), io)
-  await saveClaim(claimOf({ status: 'completed' }), other)
+  await trySaveClaim(claimOf(), io)
+  await trySaveClaim(claimOf({ status: 'completed' }), other)
   expect((await readAllClaims(io)).map(({ claim }) => claim.status)).toEqual(['pending'])
   expect(await findClaimByDomainId('d1', other)).toMatchObject({ claim: { status: 'completed' } })
   const chosen = { ...io.settings.chosen, base_url: undefined }
@@ -91,8 +91,8 @@ test('the ledger keeps the claims of two services apart', async () => {
 
 test('the candidates for shell completion are the domains in the ledger that start with the typed text, each with the status of its claim', async () => {
   const { io } = await ledger()
-  await saveClaim(claimOf(), io)
-  await saveClaim(claimOf({ name: 'example.org', domain_id: 'd2', status: 'completed' }), io)
+  await trySaveClaim(claimOf(), io)
+  await trySaveClaim(claimOf({ name: 'example.org', domain_id: 'd2', status: 'completed' }), io)
   expect(await collectDomainCompletions('EXA', 5, io)).toEqual([
     ['example.com', 'pending'],
     ['example.org', 'completed'],
@@ -105,9 +105,9 @@ test('the candidates for shell completion are the domains in the ledger that sta
 
 test('reading the claims of a domain in the ledger reports a damaged file, keeps it, and returns the other claims', async () => {
   const { io, directory, files } = await ledger()
-  await saveClaim(claimOf(), io)
+  await trySaveClaim(claimOf(), io)
   writeFileSync(join(directory, 'names', files()[0] ?? ''), '{"format":1,"issuer":"x"')
-  await saveClaim(claimOf({ domain_id: 'd2' }), io)
+  await trySaveClaim(claimOf({ domain_id: 'd2' }), io)
   const damaged: string[] = []
   const found = await readClaimsOf('example.com', io, async ({ code }) => void damaged.push(code))
   expect({ found: found.length, damaged }).toEqual({ found: 1, damaged: ['cannot_read'] })
@@ -117,9 +117,9 @@ test('reading the claims of a domain in the ledger reports a damaged file, keeps
 test('a claim can be saved in the ledger while another claim of its domain is being removed', async () => {
   const { io, context } = await ledger()
   for (let round = 0; round < 60; round++) {
-    await saveClaim(claimOf(), io)
+    await trySaveClaim(claimOf(), io)
     const [entry] = await readClaimsOf('example.com', io)
-    const saving = saveClaim(claimOf({ domain_id: 'd2' }), io)
+    const saving = trySaveClaim(claimOf({ domain_id: 'd2' }), io)
     for (let turns = 0; turns < round % 20; turns++) await new Promise(setImmediate)
     if (entry !== undefined) await forgetClaim(entry, io)
     await saving
@@ -134,6 +134,6 @@ test('a claim that cannot be saved in the ledger causes only a warning', async (
   const { io, context } = await ledger()
   mkdirSync(dirname(context.directories.state), { recursive: true })
   writeFileSync(context.directories.state, 'a file where the directory belongs')
-  await saveClaim(claimOf(), io)
+  await trySaveClaim(claimOf(), io)
   expect(context.stderr.text).toContain("couldn't save the claim")
 })

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { runInShell } from '../../src/child-processes.ts'
-import { createPublishFunction } from '../../src/claims/publish.ts'
+import { requirePublishFunction } from '../../src/claims/publish.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import { smallWorld } from '../dns/fake-internet.ts'
 import { fakeSettings } from '../fake-context.ts'
@@ -23,7 +23,7 @@ async function publishing(command: string, options: WorldOptions = {}, timeoutMs
   const home = context.directories.state
   const io = createIo(context, await fakeSettings(context, { resolver: ['192.0.2.53'] }))
   const output = join(home, '..', 'output')
-  const publish = await createPublishFunction(command.replaceAll('OUTPUT', output), io)
+  const publish = await requirePublishFunction(command.replaceAll('OUTPUT', output), io)
   return { publish, context, output }
 }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { saveClaim } from '../../src/claims/ledger.ts'
+import { trySaveClaim } from '../../src/claims/ledger.ts'
 import { walkCommands } from '../../src/commands/definition.ts'
 import { commandTree } from '../../src/commands/tree.ts'
 import { SETTING_KEYS, settingName } from '../../src/settings/table.ts'
@@ -70,8 +70,8 @@ test('shell completion for `claims get` offers the domains in the ledger of the 
     domain_id,
     status: 'pending',
   })
-  await saveClaim(claim('one.example', 'd1'), createIo(context, await fakeSettings(context)))
-  await saveClaim(
+  await trySaveClaim(claim('one.example', 'd1'), createIo(context, await fakeSettings(context)))
+  await trySaveClaim(
     claim('other.example', 'd3'),
     createIo(context, await fakeSettings(context, { profile: 'work' })),
   )

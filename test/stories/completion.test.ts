@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { saveClaim } from '../../src/claims/ledger.ts'
+import { trySaveClaim } from '../../src/claims/ledger.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import { createFakeContext, fakeSettings } from '../fake-context.ts'
 import { needs } from '../requirements.ts'
@@ -21,7 +21,7 @@ async function createHome(): Promise<World> {
   const there = createFakeContext({ home: world.home })
   const settings = await fakeSettings(there, { baseUrl: 'http://127.0.0.1:9' })
   const claim = { object: 'domain_claim', name: 'mail.example', domain_id: 'd0', status: 'pending' }
-  await saveClaim(claim, createIo(there, settings))
+  await trySaveClaim(claim, createIo(there, settings))
   return world
 }
 

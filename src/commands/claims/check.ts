@@ -78,7 +78,7 @@ export const command = defineCommand({
   account: 'sometimes',
   async run({ arguments: domains, options }, io) {
     const { name, value, wait = false, publicResolvers, timeout = DEFAULT_CLAIM_TIMEOUT_SECONDS } = options
-    const [{ checkClaimOrValue, emptyReport, printNoValueNotice, printDnsReport }, { createClaimReader }] =
+    const [{ checkClaimOrValue, emptyReport, sayNoValueWasExpected, printDnsReport }, { createClaimReader }] =
       await Promise.all([import('../../claims/check-dns.ts'), import('../../claims/load.ts')])
     // Never renew the access token, because a check must work while the service is down: with an expired token, use the claim in
     // the ledger.
@@ -99,7 +99,7 @@ export const command = defineCommand({
       await printDnsReport(checked, check, COLUMNS, io)
       if (checked.error !== undefined) throw checked.error
       if (checked.hint !== undefined && !io.settings.quiet) await io.hint(checked.hint)
-      if (expectsNoValue(checked.report)) await printNoValueNotice(checked.report, io)
+      if (expectsNoValue(checked.report)) await sayNoValueWasExpected(checked.report, io)
       return
     }
     if (value !== undefined || name !== undefined)
@@ -125,7 +125,7 @@ export const command = defineCommand({
           const { report, error } = await checkClaimOrValue(input.domain, input, each, run.readClaim, run.io)
           if (expectsNoValue(report) && !isNoted) {
             isNoted = true
-            await printNoValueNotice(report, io)
+            await sayNoValueWasExpected(report, io)
           }
           const label = expectsNoValue(report) ? 'no value to look for' : report.verdict
           return { label, item: toReportJson(report), error, report }

@@ -1,7 +1,7 @@
 import { BATCH_OPTIONS, VERIFY_EVENT_MEANINGS } from '../../claims/definition.ts'
 import { createDeadlineOrUnlimited } from '../../timeout.ts'
 import { CLAIMS_ARGUMENT, defineCommand, PUBLIC_RESOLVERS_OPTION } from '../definition.ts'
-import { verifyOrFollowClaims, WATCH_OPTIONS, WATCH_OUTPUT } from './watch.ts'
+import { runVerifyOrWatchCommand, WATCH_OPTIONS, WATCH_OUTPUT } from './watch.ts'
 
 export const command = defineCommand({
   description:
@@ -29,7 +29,7 @@ export const command = defineCommand({
     const deadline = createDeadlineOrUnlimited(options, io.clock)
     const verify = { deadline, wait, check, publicResolvers, throughBlocked }
     const { checkDnsOnceAndVerify } = await import('../../claims/workflow.ts')
-    const claim = await verifyOrFollowClaims(domains, options, verify, checkDnsOnceAndVerify, io)
+    const claim = await runVerifyOrWatchCommand(domains, options, verify, checkDnsOnceAndVerify, io)
     if (!wait && claim !== undefined && claim.status !== 'completed' && !io.settings.quiet)
       await io.hint(`to follow it: mailclaim claims watch${domains.map((domain) => ` ${domain}`)}`)
   },

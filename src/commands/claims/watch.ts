@@ -45,7 +45,7 @@ export const command = defineCommand({
     const { throughBlocked } = options
     const watch = { deadline: createDeadlineOrUnlimited(options, io.clock), throughBlocked }
     const { followClaim } = await import('../../claims/workflow.ts')
-    await verifyOrFollowClaims(domains, options, watch, followClaim, io)
+    await runVerifyOrWatchCommand(domains, options, watch, followClaim, io)
   },
 })
 
@@ -56,7 +56,7 @@ export const command = defineCommand({
  * @returns the single claim as last seen; undefined for several claims
  * @throws CliError as `findClaim` and `printEventsThenClaim`; for several claims, as `runVerifyOrWatchBatch`
  */
-export async function verifyOrFollowClaims(
+export async function runVerifyOrWatchCommand(
   domains: readonly string[],
   flags: BatchOptions,
   options: ClaimOptions,

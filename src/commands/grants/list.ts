@@ -1,5 +1,5 @@
 import { formatRelativeOnTerminal } from '../../service/timestamps.ts'
-import { GRANT_FIELDS, type ReceivedOAuthGrant } from '../../service/types.ts'
+import { OAUTH_GRANT_FIELDS, type ReceivedOAuthGrant } from '../../service/types.ts'
 import { type Column, formatUnescaped } from '../../terminal/columns.ts'
 import { defineCommand } from '../definition.ts'
 import { createPagingOptions, printServiceListPages } from '../lists.ts'
@@ -46,7 +46,7 @@ export const command = defineCommand({
     'mailclaim grants list --state active --format tsv': 'those with access now, for a script',
     'mailclaim grants list --state revoked --json': 'as the service has them',
   },
-  output: { schema: 'list', lineSchema: 'grant', fields: GRANT_FIELDS, columns: GRANT_COLUMNS },
+  output: { schema: 'list', lineSchema: 'grant', fields: OAUTH_GRANT_FIELDS, columns: GRANT_COLUMNS },
   errors: ['list'],
   account: 'signed_in',
   async run({ options }, io) {

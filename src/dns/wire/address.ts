@@ -49,9 +49,9 @@ export const isPrivateAddress = (address: string | null): boolean => address !==
 const THIS_HOST = /^(?:0|127)\.|^::1?$/
 
 /**
- * Whether a name server can have this address. False for the unspecified address and, on port 53, for addresses of this host; test
- * servers on this machine use other ports.
+ * Whether a name server can have this address: not the unspecified address nor, on port 53, one of this host; test servers on this
+ * machine use other ports.
  */
-export function canBeNameServerAddress({ address, port }: DnsServerAddress): boolean {
+export function isRemoteOrTestServer({ address, port }: DnsServerAddress): boolean {
   return address !== '0.0.0.0' && address !== '::' && (port !== DNS_PORT || !THIS_HOST.test(address))
 }

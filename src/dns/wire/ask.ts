@@ -3,7 +3,7 @@ import { type Context, type DnsNetwork, type DnsRequest, DnsTransportError } fro
 import type { Deadline } from '../../timeout.ts'
 import type { DnsServer } from './address.ts'
 import { exchangeDnsOverHttps } from './https.ts'
-import { type DnsMessage, type DnsQuery, decodeResponse, encodeQuery } from './message.ts'
+import { type DnsQuery, type DnsReply, decodeResponse, encodeQuery } from './message.ts'
 
 /** Transports of DNS queries (UDP, TCP and HTTPS), and the addresses of the system's resolvers. */
 export interface DnsNetworkWithHttps extends DnsNetwork {
@@ -20,7 +20,7 @@ export interface DnsEffects extends Pick<Context, 'clock' | 'random'> {
  * Picks clock, random numbers and network for DNS queries from a context, and adds DNS over HTTPS. An interrupt such as Ctrl-C
  * aborts the queries.
  */
-export function toDnsEffects(
+export function pickDnsEffects(
   context: Pick<Context, 'clock' | 'random' | 'dns' | 'http' | 'interrupts'>,
 ): DnsEffects {
   const { clock, random, dns, http, interrupts } = context
@@ -48,7 +48,7 @@ export function createChildController(parent: AbortSignal): AbortController {
 /** Result of one question to one server; `ms`: milliseconds from the first attempt to the result. */
 export type QueryResult =
   /** A response with any rcode; incomplete if it has the TC bit. */
-  | { readonly kind: 'answer'; readonly message: DnsMessage; readonly ms: number }
+  | { readonly kind: 'answer'; readonly message: DnsReply; readonly ms: number }
   /** No usable response. `reason`: error message for users; set only for a server given as URL. */
   | { readonly kind: DnsTransportError['kind']; readonly ms: number; readonly reason?: string }
 
@@ -89,7 +89,7 @@ export async function trySendQuery(
     if (server instanceof URL) return { kind: 'answer', message: await overHttps(server), ms: elapsed() }
     const via = (transport: 'udp' | 'tcp', udpSize: number | undefined) =>
       send(effects.dns[transport], server, question, deadline, udpSize, sending)
-    const fallBack = (first: Promise<DnsMessage>, waitMs: number, next: () => Promise<DnsMessage>) => {
+    const fallBack = (first: Promise<DnsReply>, waitMs: number, next: () => Promise<DnsReply>) => {
       const pause = clock.sleep(Math.min(waitMs, Math.max(0, deadline.remainingMs()) / 2), sending.signal)
       return Promise.race([first.catch(() => undefined), pause]).then((early) => early ?? next())
     }
@@ -133,7 +133,7 @@ export async function tryQuery(
   question: DnsQuery,
   { deadline, effects }: { readonly deadline: Deadline; readonly effects: DnsEffects },
   limitMs = QUERY_MS,
-): Promise<DnsMessage | undefined> {
+): Promise<DnsReply | undefined> {
   const reply = await trySendQuery(server, question, deadline.limitedTo(limitMs), effects)
   return reply.kind === 'answer' ? reply.message : undefined
 }
@@ -146,13 +146,13 @@ async function send<Server extends DnsServer>(
   deadline: Deadline,
   udpSize: number | undefined,
   effects: DnsEffects,
-): Promise<DnsMessage> {
+): Promise<DnsReply> {
   const [high = 0, low = 0] = effects.random.bytes(2)
   // Over HTTPS, the id of a query is 0, as RFC 8484 section 4.1 recommends.
   const id = server instanceof URL ? 0 : (high << 8) | low
   const timeoutMs = deadline.remainingMs()
   if (timeoutMs <= 0) throw new DnsTransportError('not_checked', 'no time left')
-  let answer: DnsMessage | undefined
+  let answer: DnsReply | undefined
   await exchange({
     server,
     message: encodeQuery(id, question, udpSize),

@@ -50,7 +50,7 @@ export type ResourceRecord =
 export type RecordOf<T extends ResourceRecord['type']> = Extract<ResourceRecord, { readonly type: T }>
 
 /** A decoded DNS response (RFC 1035 section 4.1): flags and records. */
-export interface DnsMessage {
+export interface DnsReply {
   /** Name of the rcode in uppercase, such as `NXDOMAIN`; `BADVERS` for every extended rcode. */
   readonly rcode: string
   readonly aa: boolean
@@ -96,7 +96,7 @@ export function encodeQuery(
  * Decodes the response to a query; undefined if the bytes are malformed or aren't its response. A truncated response that can't be
  * read whole is returned without records, because its TC bit is enough to retry over TCP.
  */
-export function decodeResponse(wire: Uint8Array, id: number, query: DnsQuery): DnsMessage | undefined {
+export function decodeResponse(wire: Uint8Array, id: number, query: DnsQuery): DnsReply | undefined {
   const whole = tryDecode(Buffer.from(wire))
   // Decode the header alone, with zero counts of records: it shows the TC bit even if the records are cut off.
   const header = tryDecode(Buffer.concat([wire.subarray(0, 4), Buffer.alloc(8)]))
@@ -195,7 +195,7 @@ function canonicalName(name: string): string {
  * Returns the first SOA record of a response: from the answer section, else from the authority section, where a negative response
  * has the SOA record of its zone.
  */
-export function findSoa({ answers, authority }: DnsMessage): SoaSummary | undefined {
+export function findSoa({ answers, authority }: DnsReply): SoaSummary | undefined {
   return [...answers, ...authority].find((record) => record.type === 'SOA')?.soa
 }
 

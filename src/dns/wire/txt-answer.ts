@@ -1,4 +1,4 @@
-import type { DnsMessage, RecordOf } from './message.ts'
+import type { DnsReply, RecordOf } from './message.ts'
 
 /** RDATA of one TXT record: its character-strings, and their bytes joined (RFC 1035 section 3.3.14). */
 export interface TxtRdata {
@@ -66,7 +66,7 @@ export const MAX_CNAMES = 16
  * Reads the TXT set of a name from a response, following CNAMEs (RFC 1034 section 4.3.2) until a loop or `MAX_CNAMES`. A DNAME
  * needs no code of its own, because servers add the CNAME that it generates (RFC 6672 section 3.1).
  */
-export function readTxtAnswer({ answers }: DnsMessage, name: string): TxtAnswer {
+export function readTxtAnswer({ answers }: DnsReply, name: string): TxtAnswer {
   const aliases: string[] = []
   let first: RecordOf<'CNAME'> | undefined
   let owner = name

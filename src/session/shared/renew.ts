@@ -5,7 +5,7 @@ import type { Io } from '../../terminal/io.ts'
 import { notSignedInError, sessionOverError, tokenLostError } from '../messages.ts'
 import { type AllocatedFile, preallocateFile } from '../note.ts'
 import {
-  buildNextSession,
+  buildNextSessionWithoutRefreshToken,
   preallocateFileAndSendRefreshToken,
   type RenewalInput,
   type RenewalPassResult,
@@ -135,7 +135,7 @@ async function runEtcdPass(pass: RenewalInput, renewal: EtcdRenewal): Promise<Re
       throw unknownRefreshOutcomeError(store, own.marker, sent.error.message)
     return toUnusedTokenResultOrThrow(sent)
   }
-  const next = buildNextSession(session, sent, pass)
+  const next = buildNextSessionWithoutRefreshToken(session, sent, pass)
   if (sent.kind === 'over') {
     await storeOutcome(store, own, { session: next, marker: null }, sent.file)
     removeCachedSession(files)

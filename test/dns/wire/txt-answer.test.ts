@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { DnsMessage, ResourceRecord } from '../../../src/dns/wire/message.ts'
+import type { DnsReply, ResourceRecord } from '../../../src/dns/wire/message.ts'
 import { MAX_CNAMES, readTxtAnswer } from '../../../src/dns/wire/txt-answer.ts'
 
-const message = (...answers: ResourceRecord[]): DnsMessage => ({
+const message = (...answers: ResourceRecord[]): DnsReply => ({
   rcode: 'NOERROR',
   aa: true,
   tc: false,
