@@ -102,8 +102,7 @@ export function createRandomToken(bytes: number): string {
 export type OAuthServer = ReturnType<typeof createOAuthServer>
 
 /** Creates the authorization server, which rotates refresh tokens, and keeps codes, grants and tokens in memory. */
-export function createOAuthServer({ clock, issuer, key, accessTokenSeconds }: OAuthOptions) {
-  const { now } = clock
+export function createOAuthServer({ clock: { now }, issuer, key, accessTokenSeconds }: OAuthOptions) {
   const codes = new Map<string, AuthorizationRequest & { expires: number; redeemed: boolean }>()
   const refreshTokens = new Map<string, { grant: OAuthGrant; expires: number; rotated: boolean }>()
   const accessTokens = new Map<string, { grant: OAuthGrant; expires: number }>()

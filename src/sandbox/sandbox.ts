@@ -68,12 +68,8 @@ export async function startSandbox(options: SandboxOptions) {
   const issuer = `http://${LOOPBACK}:${port}`
   const apiKey = `sandbox_key_${randomBytes(24).toString('base64url')}`
   const clock = createVirtualClock(report)
-  const oauth = createOAuthServer({
-    clock,
-    issuer,
-    key,
-    accessTokenSeconds: options.accessTokenSeconds ?? 900,
-  })
+  const accessTokenSeconds = options.accessTokenSeconds ?? 900
+  const oauth = createOAuthServer({ clock, issuer, key, accessTokenSeconds })
   const claims = createClaimStore({
     clock,
     stepMs: (options.stepSeconds ?? 0.25) * 1000,
