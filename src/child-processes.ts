@@ -4,10 +4,10 @@ import { delimiter, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ShellCommand, ShellCommandEnd } from './context.ts'
+import type { ShellCommandEnd, ShellCommandRequest } from './context.ts'
 
 export interface ShellEnvironmentAndPlatform {
-  /** Environment of the shell, before the `variables` of the `ShellCommand` are added. */
+  /** Environment of the shell, before the `variables` of the `ShellCommandRequest` are added. */
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly platform: NodeJS.Platform
 }
@@ -28,7 +28,7 @@ const MAX_LINE = 8192
  * @throws the reason of `signal` if `signal` aborts, after the shell has ended
  */
 export async function runInShell(
-  { command, variables, timeoutMs, onLine, signal }: ShellCommand,
+  { command, variables, timeoutMs, onLine, signal }: ShellCommandRequest,
   { environment, platform }: ShellEnvironmentAndPlatform,
 ): Promise<ShellCommandEnd> {
   signal?.throwIfAborted()

@@ -5,7 +5,7 @@ import type { Readable } from 'node:stream'
  * Files are accessed directly.
  */
 export interface Context {
-  readonly installation: InstallationFacts
+  readonly installation: InstallationAndHost
   readonly environment: EnvironmentValues
   readonly directories: Directories
   readonly platform: NodeJS.Platform
@@ -22,14 +22,14 @@ export interface Context {
    * Runs a command in the system's shell until the command ends. The `MAILCLAIM_…` variables that mailclaim was started with are
    * not passed on, because they may hold an API key. Rejects with the signal's reason if the signal aborts.
    */
-  readonly runInShell: (request: ShellCommand) => Promise<ShellCommandEnd>
+  readonly runInShell: (request: ShellCommandRequest) => Promise<ShellCommandEnd>
   readonly prompts: Prompts
   readonly keychain: Keychain
   readonly interrupts: Interrupts
 }
 
 /** Facts about the installed mailclaim and this machine. */
-export interface InstallationFacts {
+export interface InstallationAndHost {
   readonly version: string
   /** Host name of this machine. */
   readonly host: string
@@ -209,7 +209,7 @@ export interface DnsServerAddress {
 }
 
 /** A DNS query to send to a server, with its time limit. */
-export interface DnsRequest<Server = DnsServerAddress> {
+export interface WireQuery<Server = DnsServerAddress> {
   readonly server: Server
   /** DNS query in wire format, without TCP's length prefix (RFC 1035 section 4.2.2). */
   readonly message: Uint8Array
@@ -220,14 +220,14 @@ export interface DnsRequest<Server = DnsServerAddress> {
 }
 
 /**
- * DNS transports, and the system's resolvers. `udp` and `tcp` resolve to a message that `DnsRequest.accept` accepts, or reject with
+ * DNS transports, and the system's resolvers. `udp` and `tcp` resolve to a message that `WireQuery.accept` accepts, or reject with
  * a `DnsTransportError`.
  */
 export interface DnsNetwork {
   /** Sends a query as one datagram from a new port, against spoofing; ignores replies from other addresses or ports. */
-  udp(exchange: DnsRequest): Promise<Uint8Array>
+  udp(exchange: WireQuery): Promise<Uint8Array>
   /** Sends one query over a new TCP connection (RFC 7766), which is closed afterward. */
-  tcp(exchange: DnsRequest): Promise<Uint8Array>
+  tcp(exchange: WireQuery): Promise<Uint8Array>
   /** Returns the recursive resolvers of this machine's configuration; an empty array if none is usable. */
   systemResolvers(): Promise<readonly DnsServerAddress[]>
 }
@@ -247,7 +247,7 @@ export class DnsTransportError extends Error {
 }
 
 /** A command to run in a shell, such as the user's `--publish` command, which adds a DNS record. */
-export interface ShellCommand {
+export interface ShellCommandRequest {
   readonly command: string
   readonly variables: Readonly<Record<string, string>>
   /** Time limit in milliseconds, after which the shell command and its process group are terminated. */

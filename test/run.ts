@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import { isCommandGroup, splitArgv } from '../src/cli/line.ts'
 import { runCli as runCommandLine } from '../src/cli.ts'
-import { collectErrorCodes } from '../src/commands/commands.ts'
+import { collectCommandErrorCodes } from '../src/commands/commands.ts'
 import { loadCommandWithSettingOptions } from '../src/commands/options.ts'
 import { ERRORS, type ErrorCode } from '../src/errors.ts'
 
@@ -22,7 +22,7 @@ export const run: typeof runCommandLine = async (argv, context) => {
   })
   const { path, node } = splitArgv(argv)
   if (node === undefined || isCommandGroup(node)) return exit
-  const declared = collectErrorCodes(await loadCommandWithSettingOptions(path, node))
+  const declared = collectCommandErrorCodes(await loadCommandWithSettingOptions(path, node))
   const exits = declared.map((code) => ERRORS[code][1])
   const codes = text.split('\n').flatMap((line) => /^\{.*"error":\{"code":"(\w+)"/.exec(line)?.[1] ?? [])
   // Ignore codes that aren't in `ERRORS`: the service chose them.

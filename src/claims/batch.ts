@@ -23,9 +23,9 @@ import {
   readAllClaims,
 } from './ledger.ts'
 import { getClaimState } from './lifecycle.ts'
-import { type DomainInput, parseDomainOrId, readUsableDomains } from './list.ts'
+import { type BatchDomain, parseDomainOrId, readUsableDomains } from './list.ts'
 import { type ClaimOrLedgerCopyReader, createClaimReader, findClaim } from './load.ts'
-import type { ClaimEvent, ClaimEvents, ClaimOptions, ClaimTask } from './workflow.ts'
+import type { ClaimEvent, ClaimEvents, ClaimTask, ClaimWorkflowOptions } from './workflow.ts'
 
 /** Result of one domain in a run over several: its row, and what the summary tells about it. */
 export interface BatchItemResult {
@@ -90,7 +90,7 @@ export interface BatchDefinition {
    * Does the command's work for one domain. A thrown error becomes the domain's row; with exit 3 or 4, it also stops the run. An
    * interrupt stops the run without a row.
    */
-  readonly perform: (input: DomainInput, run: BatchDomainContext) => Promise<BatchItemResult>
+  readonly perform: (input: BatchDomain, run: BatchDomainContext) => Promise<BatchItemResult>
 }
 
 /**
@@ -113,7 +113,7 @@ export async function runBatchCommand(
   const stop = createChildController(io.interrupts.signal)
   const { requireTime, ...shared } = createShared(jobs, work, stop.signal, io)
 
-  const processInput = async (input: DomainInput, releaseSlot: () => void) => {
+  const processInput = async (input: BatchDomain, releaseSlot: () => void) => {
     const { domain } = input
     try {
       requireTime()
@@ -155,7 +155,7 @@ async function readInputs(args: readonly string[], { from, all }: BatchOptions, 
     await io.warn(`no open claim is known ${describeLedger(io)}${elsewhere}`)
   }
   const list = from === undefined ? { inputs: [], badLines: 0 } : await readUsableDomains(from, takesIds, io)
-  const every = [...typed.map((domain): DomainInput => ({ domain })), ...list.inputs]
+  const every = [...typed.map((domain): BatchDomain => ({ domain })), ...list.inputs]
   const byDomain = new Map(every.map((input) => [input.domain, input]))
   return { inputs: [...byDomain.values()], badLines: list.badLines }
 }
@@ -340,11 +340,11 @@ function formatCause({ title, message, fix, domains }: Cause): string[] {
 export function runVerifyOrWatchBatch(
   domains: readonly string[],
   flags: BatchOptions,
-  options: ClaimOptions,
+  options: ClaimWorkflowOptions,
   begin: (task: ClaimTask) => ClaimEvents,
   io: Io,
 ): Promise<void> {
-  const perform = async ({ domain }: DomainInput, run: BatchDomainContext) => {
+  const perform = async ({ domain }: BatchDomain, run: BatchDomainContext) => {
     const target = await findClaim(domain, run.io)
     const task = { target, client: run.client(), io: run.io, options: { ...options, ...run.dns } }
     return resultIfCompleted(target.entry, io.clock.now()) ?? runClaimInBatch(begin(task), run)

@@ -12,7 +12,7 @@ import { createRenderContext, hasOwnLayout } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { describeLedger } from './ledger.ts'
 import { describeDomain, domainArg, getClaimState } from './lifecycle.ts'
-import { type ClaimOrLedgerCopyReader, parseDomain, resolveToClaimOrDomain } from './load.ts'
+import { type ClaimOrLedgerCopyReader, requireDomain, resolveToClaimOrDomain } from './load.ts'
 import { parseClaimTxtValue, requireExpectedTxt } from './record.ts'
 import {
   createDnsWaitPrinter,
@@ -49,7 +49,7 @@ export async function checkClaimOrValue(
   io: Io,
 ): Promise<CheckReportWithError> {
   const expected = value === undefined ? null : parseClaimTxtValue(value, '--value')
-  const found = isExact ? { domain: parseDomain(domain ?? '') } : await resolveToClaimOrDomain(domain, io)
+  const found = isExact ? { domain: requireDomain(domain ?? '') } : await resolveToClaimOrDomain(domain, io)
   if (expected !== null && expected !== value)
     await io.warn('ignoring spaces, quotation marks, or invisible characters around --value')
   if ('domain' in found) {

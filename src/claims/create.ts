@@ -8,7 +8,7 @@ import { BATCH_CLAIM_COLUMNS, SINGLE_CLAIM_COLUMNS } from './columns.ts'
 import type { BatchOptions } from './definition.ts'
 import { readClaimsOf } from './ledger.ts'
 import { getClaimState } from './lifecycle.ts'
-import { claimDomain, parseDomain } from './load.ts'
+import { claimDomain, requireDomain } from './load.ts'
 import { describeIgnoredOptions, requestNewClaim } from './workflow.ts'
 import { printClaim, printEventText } from './write.ts'
 
@@ -21,7 +21,7 @@ type RequestFactory = (name: string, region?: string) => CreateClaimRequest
 
 /** Requests a claim of one domain, and prints the claim and a hint at the next step. */
 export async function createAndPrintClaim(domain: string, toRequest: RequestFactory, io: Io): Promise<void> {
-  const request = toRequest(parseDomain(domain))
+  const request = toRequest(requireDomain(domain))
   const { name } = request
   const events = requestNewClaim(request, { client: openClient(io), io })
   const claim = await showEvents(events, (event) => printEventText(event, io))

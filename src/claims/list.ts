@@ -6,11 +6,11 @@ import { CLAIM_REGIONS } from '../service/types.ts'
 import { reasonOf } from '../storage/file-errors.ts'
 import type { Io } from '../terminal/io.ts'
 import { clip } from '../terminal/sanitize.ts'
-import { parseDomain } from './load.ts'
+import { requireDomain } from './load.ts'
 import { parseClaimTxtValue } from './record.ts'
 
 /** A domain of a run over several, with the value and region from its line in the `--from` list. */
-export interface DomainInput {
+export interface BatchDomain {
   /** Domain name in its ASCII form, or the `domain_id` of a claim. */
   readonly domain: string
   /** The complete TXT value to expect, `prefix=token`. */
@@ -45,7 +45,7 @@ const MAX_SIZE_BYTES = 32 * 1024 * 1024
  * @throws CliError exit 2 for any other text
  */
 export function parseDomainOrId(text: string, takesIds: boolean): string {
-  return takesIds && isUuid(text) ? text : parseDomain(text)
+  return takesIds && isUuid(text) ? text : requireDomain(text)
 }
 
 /**
@@ -75,7 +75,7 @@ export async function readUsableDomains(from: string, takesIds: boolean, io: Io)
   const headings = ['', ...DOMAIN_HEADINGS, ...VALUE_HEADINGS, ...REGION_HEADINGS]
   const ignored = first.filter((_, at) => hasHeader && !headings.includes(header[at] ?? '')).join(', ')
   if (ignored !== '') await io.warn(`ignored columns of ${name}: ${ignored.toLowerCase()}`)
-  const inputs = new Map<string, DomainInput>()
+  const inputs = new Map<string, BatchDomain>()
   const badLines: CliError[] = []
   for (const { cells, line } of rows.slice(hasHeader ? 1 : 0)) {
     try {
@@ -163,7 +163,7 @@ async function parseRows(text: string, name: string) {
  *
  * @throws CliError exit 2 if they have different values or regions
  */
-function mergeInputs(input: DomainInput, earlier: DomainInput = input): DomainInput {
+function mergeInputs(input: BatchDomain, earlier: BatchDomain = input): BatchDomain {
   const { domain, value = earlier.value, region = earlier.region } = input
   const other =
     value !== (earlier.value ?? value) ? 'value' : region !== (earlier.region ?? region) && 'region'
@@ -176,7 +176,7 @@ function mergeInputs(input: DomainInput, earlier: DomainInput = input): DomainIn
  *
  * @throws CliError exit 2 for an unusable row
  */
-function parseRow(cells: readonly string[], columns: readonly string[], takesIds: boolean): DomainInput {
+function parseRow(cells: readonly string[], columns: readonly string[], takesIds: boolean): BatchDomain {
   if (cells.length > columns.length) throw usageError(`columns: ${cells.length} instead of ${columns.length}`)
   const [domain, value, region] = [DOMAIN_HEADINGS, VALUE_HEADINGS, REGION_HEADINGS].map((texts) => {
     const column = texts.find((text) => columns.includes(text))

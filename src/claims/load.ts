@@ -21,7 +21,7 @@ import {
   trySaveClaim,
 } from './ledger.ts'
 import { describeDomain, domainArg, getClaimState } from './lifecycle.ts'
-import { extractRecord } from './record.ts'
+import { requireRecord } from './record.ts'
 
 /** A claim to work on, by its `domain_id`; with its domain and its ledger entry if they are known. */
 export interface ClaimReference {
@@ -93,7 +93,7 @@ export async function resolveToClaimOrDomain(
 }
 
 /** Parses a domain name into its ASCII form (A-labels). @throws CliError exit 2 for an invalid name */
-export function parseDomain(text: string): string {
+export function requireDomain(text: string): string {
   const name = parseDomainName(text)
   if (name.ok) return name.ascii
   const hint = isUuid(text) ? `to continue with that claim: mailclaim claims verify ${text} --wait` : name.fix
@@ -172,7 +172,7 @@ export async function refreshClaim(
  * that another machine has created.
  *
  * @returns `claim`: the claim; `created`: whether it is new, false if the service responded with an existing claim (200)
- * @throws CliError as `createOrGetClaim`, `acceptResponse` and `extractRecord`
+ * @throws CliError as `createOrGetClaim`, `acceptResponse` and `requireRecord`
  */
 export async function claimDomain(request: CreateClaimRequest, { client, io }: ClientWithIo) {
   try {
@@ -181,7 +181,7 @@ export async function claimDomain(request: CreateClaimRequest, { client, io }: C
     const claim = await acceptResponse(answer, { name }, io)
     // Refuse an invalid record now: otherwise a script could take a record outside of the domain from the JSON output, and add it
     // to DNS.
-    if (getClaimState(claim, io.clock.now()).needsRecord) extractRecord(claim, name)
+    if (getClaimState(claim, io.clock.now()).needsRecord) requireRecord(claim, name)
     return { claim, created }
   } catch (error) {
     if (!(error instanceof CliError) || error.status !== 409) throw error

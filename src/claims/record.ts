@@ -52,7 +52,7 @@ const RECORD_NAME = /^[\p{L}\p{Nd}_][\p{L}\p{M}\p{Nd}_-]*(\.[\p{L}\p{Nd}_][\p{L}
  * @throws CliError exit 7: `record_missing` without a TXT record, its value or any name; `unexpected_answer` if the record isn't
  *   safe to publish, or its name isn't within the domain
  */
-export function extractRecord(claim: DomainClaim, domain = toComparableDomain(claim.name ?? '')): TxtRecord {
+export function requireRecord(claim: DomainClaim, domain = toComparableDomain(claim.name ?? '')): TxtRecord {
   const { record } = claim
   const name = record?.name || claim.name
   if (!record?.value || !name || (record.type ?? 'TXT').toUpperCase() !== 'TXT') {
@@ -83,9 +83,9 @@ export function extractRecord(claim: DomainClaim, domain = toComparableDomain(cl
   return { name: name.replace(/\.$/, '').toLowerCase(), value: record.value, ttl }
 }
 
-/** Returns the name and value that a DNS check of the claim expects. @throws CliError as `extractRecord` */
+/** Returns the name and value that a DNS check of the claim expects. @throws CliError as `requireRecord` */
 export function requireExpectedTxt(claim: DomainClaim, requestedDomain?: string): ExpectedTxt {
-  const { name, value: expected } = extractRecord(claim, requestedDomain)
+  const { name, value: expected } = requireRecord(claim, requestedDomain)
   return { name, expected }
 }
 

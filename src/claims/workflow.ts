@@ -20,7 +20,7 @@ import {
   unknownClaimError,
 } from './load.ts'
 import type { PublishReturningMessage } from './publish.ts'
-import { extractRecord, requireExpectedTxt } from './record.ts'
+import { requireExpectedTxt, requireRecord } from './record.ts'
 import { checkDnsOnce, type DnsCheckOptions, mayVerifyInWait, toTimeoutError, watchDns } from './watch-dns.ts'
 
 /** An event of the work on a claim. `CLAIM_EVENT_MEANINGS` describes each kind. */
@@ -57,14 +57,14 @@ export type ClaimEvents = AsyncGenerator<ClaimEvent, ClaimWorkResult, void>
 
 /** A claim to work on, with the client for its requests, the `Io`, and the options of the work. */
 export interface ClaimTask extends ClaimReferenceWithClient {
-  readonly options: ClaimOptions
+  readonly options: ClaimWorkflowOptions
 }
 
 /** A generator that yields the events of creating or resuming a claim, and returns the claim. */
 type ClaimOpening = AsyncGenerator<ClaimEvent, DomainClaim, void>
 
 /** Options of the work on one claim; booleans default to false. */
-export interface ClaimOptions extends DnsCheckOptions {
+export interface ClaimWorkflowOptions extends DnsCheckOptions {
   /** Whether to keep waiting while the claim is blocked. */
   readonly throughBlocked?: boolean | undefined
   /** Whether to check DNS before the verification request. */
@@ -95,7 +95,7 @@ const MAX_VALUE_LENGTH = 255
  * `check`), requests verification, and follows the claim as `followClaim` does. Each step can be repeated, so after an
  * interruption the same command continues the claim.
  *
- * @throws CliError as `createOrResume` and `extractRecord`; the errors of requests
+ * @throws CliError as `createOrResume` and `requireRecord`; the errors of requests
  */
 export async function* runClaim(request: CreateClaimRequest, setup: Omit<ClaimTask, 'target'>): ClaimEvents {
   const { options, io } = setup
@@ -103,7 +103,7 @@ export async function* runClaim(request: CreateClaimRequest, setup: Omit<ClaimTa
   const name = toComparableDomain(request.name)
   const task = { ...setup, target: { domainId: claim.domain_id ?? '', name, entry: undefined } }
   if (!getClaimState(claim, io.clock.now()).isOpen) return yield* followClaim(task, claim)
-  const record = extractRecord(claim, name)
+  const record = requireRecord(claim, name)
   yield { event: 'record', claim, text: `TXT  ${record.name}  ${record.value}` }
   if (!needsRecord(claim, io)) return yield* followClaim(task, claim)
   if (options.publish !== undefined) {
@@ -132,7 +132,7 @@ const needsRecord = (claim: DomainClaim, { clock }: Io): boolean =>
  */
 async function* createOrResume(
   request: CreateClaimRequest,
-  { resumeOnly, deadline }: ClaimOptions,
+  { resumeOnly, deadline }: ClaimWorkflowOptions,
   access: ClientWithIo,
 ): ClaimOpening {
   const { io } = access

@@ -7,7 +7,7 @@ import type { Io } from '../terminal/io.ts'
 import { hasOwnLayout } from '../terminal/output.ts'
 import { SINGLE_CLAIM_COLUMNS } from './columns.ts'
 import { describeDomain, getClaimState } from './lifecycle.ts'
-import { extractRecord, type TxtRecord } from './record.ts'
+import { requireRecord, type TxtRecord } from './record.ts'
 import { explainHost, findRecordLocation } from './record-location.ts'
 import type { ClaimEvent, ClaimEvents } from './workflow.ts'
 
@@ -20,7 +20,7 @@ export async function printClaim(claim: DomainClaim, io: Io): Promise<void> {
   const { isOpen } = getClaimState(claim, io.clock.now())
   let record: TxtRecord | undefined
   try {
-    if (isOpen && claim.record?.value) record = extractRecord(claim)
+    if (isOpen && claim.record?.value) record = requireRecord(claim)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
     await io.warn(`the claim's record isn't shown: ${error.message}`)

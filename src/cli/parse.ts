@@ -4,7 +4,7 @@ import { createGlobalOptions, formatArgumentHelp, getOptionsInHelp, ROOT_HELP } 
 import { commandTree } from '../commands/tree.ts'
 import type { Context } from '../context.ts'
 import { Exit, type ExitCode, usageError } from '../errors.ts'
-import { type GivenOptions, resolveSettings, type Settings, usesEtcdStore } from '../settings/settings.ts'
+import { type GivenOptions, gatherSettings, type Settings, usesEtcdStore } from '../settings/settings.ts'
 import { createPalette, type Palette, usesColor } from '../terminal/color.ts'
 import { createIo, ignoreClosedStdout } from '../terminal/io.ts'
 import {
@@ -162,7 +162,7 @@ async function runCommand(
   context: Context,
 ): Promise<void> {
   const { output, toleratesDamagedConfig = false, toleratesClosedPipe, run } = definition
-  const settings = await resolveSettings(options, argv, context, output.usualFormat)
+  const settings = await gatherSettings(options, argv, context, output.usualFormat)
   if (settings.configProblem !== undefined && !toleratesDamagedConfig) throw settings.configProblem
   checkFieldsOption(settings, definition)
   if (definition.account === 'signed_in') await checkProfile(settings, context)

@@ -1,6 +1,6 @@
 import { RECORD_COLUMNS } from '../claims/columns.ts'
 import { describeDomain, getClaimState } from '../claims/lifecycle.ts'
-import { extractRecord } from '../claims/record.ts'
+import { requireRecord } from '../claims/record.ts'
 import { explainHost, findRecordLocation } from '../claims/record-location.ts'
 import { createDnsWaitPrinter } from '../claims/watch-dns.ts'
 import type { ClaimEvent } from '../claims/workflow.ts'
@@ -25,7 +25,7 @@ const STEP_TITLES: Partial<Record<ClaimEvent['event'], string>> = {
  */
 export function createChecklist(publishes: boolean, io: Io): ClaimEventPresenter {
   const showRecord = async ({ claim }: ClaimEvent) => {
-    const { name, value } = extractRecord(claim)
+    const { name, value } = requireRecord(claim)
     const location = await findRecordLocation(name, io)
     if (io.settings.quiet) return
     await io.say(publishes ? 'The TXT record:' : 'Add this TXT record to DNS:')

@@ -73,20 +73,20 @@ export const command = defineCommand({
     const deadline = createDeadlineOrUnlimited({ timeout }, io.clock)
     const flow = { deadline, throughBlocked, check, publicResolvers, resumeOnly: options.all === true }
     if (!isBatch(domains, options)) {
-      const [{ parseDomain }, { printEventsThenClaim }, session, { createChecklist }] = await Promise.all([
+      const [{ requireDomain }, { printEventsThenClaim }, session, { createChecklist }] = await Promise.all([
         import('../claims/load.ts'),
         import('../claims/write.ts'),
         import('../session/client.ts'),
         import('./claim-checklist.ts'),
       ])
-      const request = createClaimRequest(parseDomain(domains[0] ?? (await askForDomain(io))), options)
+      const request = createClaimRequest(requireDomain(domains[0] ?? (await askForDomain(io))), options)
       const client = session.openClient(io)
       const events = runClaim(request, { options: { ...flow, publish: publisher }, client, io })
       const [newest] = await readClaimsOf(request.name, io)
       await printEventsThenClaim(events, createChecklist(publish !== undefined, io), newest?.claim, io)
       return
     }
-    const [{ resultIfCompleted, runClaimInBatch, runBatchCommand }, { getClaimState }, { extractRecord }] =
+    const [{ resultIfCompleted, runClaimInBatch, runBatchCommand }, { getClaimState }, { requireRecord }] =
       await Promise.all([
         import('../claims/batch.ts'),
         import('../claims/lifecycle.ts'),
@@ -114,7 +114,7 @@ export const command = defineCommand({
           return runClaimInBatch(events, run, async ({ event, claim }) => {
             if (isSaid || event !== 'waiting' || !getClaimState(claim, io.clock.now()).needsRecord) return
             isSaid = true
-            const { name, value } = extractRecord(claim, domain)
+            const { name, value } = requireRecord(claim, domain)
             await run.say(`add to DNS: ${name} TXT ${value}`)
           })
         },

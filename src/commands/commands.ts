@@ -127,7 +127,7 @@ export function createCommandsCommand(tree: CommandTree): CommandDefinition {
  * Returns the codes of errors, and of warnings in events, that a command can report: those of its `errors`, of the group `every`
  * and, if the command requires an account, of the groups `session` and `service`.
  */
-export function collectErrorCodes({
+export function collectCommandErrorCodes({
   account,
   errors = [],
 }: Pick<CommandDefinition, 'account' | 'errors'>): ErrorCode[] {
@@ -139,7 +139,7 @@ export function collectErrorCodes({
 async function describeCommand({ path, leaf }: { path: readonly string[]; leaf: CommandLeaf }) {
   const definition = await loadCommandWithSettingOptions(path, leaf)
   const { description, output, events, examples, options = [], account = 'none' } = definition
-  const errors = collectErrorCodes(definition)
+  const errors = collectCommandErrorCodes(definition)
   const exits = [Exit.done, ...errors.map((code) => ERRORS[code][1] ?? Exit.done)]
   const { schema, lineSchema = schema, formats = [], usualFormat = null } = output
   return {

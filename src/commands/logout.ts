@@ -60,8 +60,8 @@ async function forgetProfile(io: Io, profile: string): Promise<SessionRemovalRes
   }
   const local = await removeLocalSession(io, profile)
   if (!isInEtcd) return local
-  const { endEtcdSession } = await import('../session/shared/sign-in.ts')
-  const { wasSignedIn, session = local.session } = await endEtcdSession(io, profile)
+  const { markEtcdSessionEnded } = await import('../session/shared/sign-in.ts')
+  const { wasSignedIn, session = local.session } = await markEtcdSessionEnded(io, profile)
   return { ...local, session, wasSignedIn: wasSignedIn || local.wasSignedIn }
 }
 

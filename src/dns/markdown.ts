@@ -1,6 +1,6 @@
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { formatUtcTime } from '../terminal/time.ts'
-import type { CheckReport, ReportMetadata } from './report.ts'
+import type { CheckReport, ReportProvenance } from './report.ts'
 import { type AnswerView, type FindingView, renderValueDifference, toReportView } from './view.ts'
 import type { RichText } from './words.ts'
 
@@ -11,7 +11,7 @@ const MAX_COLUMNS = 300
  * Renders a report as Markdown for a support ticket: result, findings, and the answer of each server. All text from DNS, the
  * service and the user is in code spans or code blocks, so it can't become a link, an image or a mention.
  */
-export function renderMarkdownReport(report: CheckReport, metadata: ReportMetadata): string {
+export function renderMarkdownReport(report: CheckReport, metadata: ReportProvenance): string {
   const view = toReportView(report)
   const { expected, zone, provider, claim, wait } = view
   const configured = metadata.resolvers.length === 0 ? 'none' : metadata.resolvers.map(code).join(', ')

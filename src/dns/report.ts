@@ -84,7 +84,7 @@ export function toReportJson({ path: _path, remark: _remark, ...report }: CheckR
 }
 
 /** Time, version, resolvers and command line of a check, which Markdown and HTML reports show. */
-export interface ReportMetadata {
+export interface ReportProvenance {
   /** Time of the check in milliseconds since 1970. */
   readonly at: number
   readonly version: string
@@ -98,14 +98,14 @@ export interface ReportMetadata {
  * Returns the error for a record that isn't ready: `dns_unavailable` (exit 7) if the state of DNS is unknown, otherwise
  * `record_not_visible` (exit 8). Undefined if the record is ready or no value is expected.
  *
- * @param areFindingsPrinted whether the findings are printed as well, so that the error needn't repeat the first one
+ * @param omitsFinding whether the error leaves out the first finding, because the findings are printed as well
  */
-export function exitErrorOf(report: CheckReport, areFindingsPrinted = false): CliError | undefined {
+export function exitErrorOf(report: CheckReport, omitsFinding = false): CliError | undefined {
   const [first] = report.findings
   if (report.ready || report.expected === null) return undefined
   const isUnknown = report.verdict === 'unknown'
   const code = isUnknown ? 'dns_unavailable' : 'record_not_visible'
   const summary = `${isUnknown ? "can't tell what is" : "the record isn't ready"} at ${report.name}`
-  if (first === undefined || areFindingsPrinted) return new CliError(code, summary)
+  if (first === undefined || omitsFinding) return new CliError(code, summary)
   return new CliError(code, first.message, { hint: sanitizeLine(first.fix) })
 }

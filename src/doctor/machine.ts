@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { testKeychain } from '../credentials/keychain.ts'
 import { CliError } from '../errors.ts'
 import { readCredentialStatus } from '../session/describe.ts'
-import { findSession, profileFiles } from '../session/session-file.ts'
+import { profileFiles, tryReadSession } from '../session/session-file.ts'
 import { resolveConfigFileLink } from '../settings/config.ts'
 import { getBaseUrl, getClientId, getSetting, usesEtcdStore } from '../settings/settings.ts'
 import { shellQuote } from '../shell-quote.ts'
@@ -19,7 +19,7 @@ export async function examineConfiguration(io: Io): Promise<CheckResult> {
   if (settings.configProblem !== undefined) throw settings.configProblem
   const base = getBaseUrl(settings)
   const files = profileFiles(io, settings.profile.value)
-  const hasKey = io.environment.apiKey !== undefined || findSession(files)?.kind === 'api_key'
+  const hasKey = io.environment.apiKey !== undefined || tryReadSession(files)?.kind === 'api_key'
   if (!hasKey) getClientId(settings)
   const at = `profile ${settings.profile.value} at ${base.href.replace(/\/+$/, '')}`
   const file = resolveConfigFileLink(io)
@@ -59,7 +59,7 @@ export async function examineConfigAndStateDirectories(io: Io): Promise<CheckRes
 export async function examineKeychainIfUsed(io: Io): Promise<CheckResult> {
   const profile = io.settings.profile.value
   if (usesEtcdStore(io.settings)) return skippedResult('the session is in etcd')
-  const store = findSession(profileFiles(io, profile))?.store ?? getSetting('store', io.settings)
+  const store = tryReadSession(profileFiles(io, profile))?.store ?? getSetting('store', io.settings)
   if (store === 'file') return okResult('secrets are kept in a file, as configured')
   await testKeychain(io, profile)
   return okResult("the system's keychain can save, read and delete a secret")

@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { domainToASCII } from 'node:url'
-import { formatTimestamp, type VirtualClock } from './clock.ts'
+import { formatPostgresTimestamp, type VirtualClock } from './clock.ts'
 import { HttpError, notFoundError, readObject, validationError } from './http.ts'
 
 const CLAIM_WINDOW_MS = 7 * 86_400_000
@@ -172,8 +172,8 @@ function serializeClaim(claim: Claim) {
     record: { type: 'TXT', name, value: claim.value, ttl: 'Auto' },
     blocked_reason: claim.status === 'blocked' ? claim.reason : null,
     failure_reason: claim.status === 'blocked' ? null : claim.reason,
-    created_at: formatTimestamp(claim.createdAt),
-    expires_at: formatTimestamp(claim.expiresAt),
+    created_at: formatPostgresTimestamp(claim.createdAt),
+    expires_at: formatPostgresTimestamp(claim.expiresAt),
   }
 }
 

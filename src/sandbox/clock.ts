@@ -71,11 +71,11 @@ export function createVirtualClock(report: (error: unknown) => void) {
 }
 
 /**
- * Formats a time as the service does, `YYYY-MM-DD HH:MM:SS.ffffff+00`, without up to five zeros at the end of the fraction. The
- * microseconds are made up.
+ * Formats a time as the service and PostgreSQL do, `YYYY-MM-DD HH:MM:SS.ffffff+00`, without up to five zeros at the end of the
+ * fraction. The microseconds are made up.
  */
-export function formatTimestamp(ms: number): string {
-  const whole = Math.floor(ms)
+export function formatPostgresTimestamp(epochMs: number): string {
+  const whole = Math.floor(epochMs)
   const [date = '', time = ''] = new Date(whole).toISOString().slice(0, -1).split('T')
   const micros = String((whole * 7919) % 1000).padStart(3, '0')
   return `${date} ${`${time}${micros}`.replace(/0{1,5}$/, '')}+00`

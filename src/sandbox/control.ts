@@ -1,5 +1,5 @@
 import type { ClaimStore } from './claims.ts'
-import { formatTimestamp, type VirtualClock } from './clock.ts'
+import { formatPostgresTimestamp, type VirtualClock } from './clock.ts'
 import { CONTROL_PREFIX, type HttpApp, jsonBody, notFoundError, validationError } from './http.ts'
 import { publishRecord } from './mistakes.ts'
 import type { OAuthServer } from './oauth.ts'
@@ -24,12 +24,12 @@ export function addControlRoutes(app: HttpApp, parts: ControlledParts): void {
     if (typeof seconds !== 'number' || !(seconds >= 0 && seconds <= 1e10))
       throw validationError('`advance_seconds` must be a number of 0 or more.')
     await clock.advance(seconds * 1000)
-    return c.json({ now: formatTimestamp(clock.now()) })
+    return c.json({ now: formatPostgresTimestamp(clock.now()) })
   })
 
   control.get('state', (c) =>
     c.json({
-      now: formatTimestamp(clock.now()),
+      now: formatPostgresTimestamp(clock.now()),
       requests,
       refreshes: oauth.counts.refreshes,
       reuse_detections: oauth.counts.reuseDetections,

@@ -1,5 +1,5 @@
 import type { Context } from 'hono'
-import { formatTimestamp } from './clock.ts'
+import { formatPostgresTimestamp } from './clock.ts'
 import { type HttpApp, notFoundError, validationError } from './http.ts'
 import { type OAuthGrant, type OAuthServer, serializeGrant } from './oauth.ts'
 
@@ -110,8 +110,8 @@ function serializeImport(id: string, index: number, startedAt: number, now: numb
     object: 'contact_import',
     id,
     status,
-    created_at: formatTimestamp(startedAt - index * 97_000),
-    completed_at: endedAt === null ? null : formatTimestamp(endedAt),
+    created_at: formatPostgresTimestamp(startedAt - index * 97_000),
+    completed_at: endedAt === null ? null : formatPostgresTimestamp(endedAt),
     counts: { total, created: done - part(5) - part(20) - part(50), ...counts },
   }
 }

@@ -1,7 +1,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import type { Context } from 'hono'
 import { type CryptoKey, SignJWT } from 'jose'
-import { formatTimestamp } from './clock.ts'
+import { formatPostgresTimestamp } from './clock.ts'
 import { type HttpApp, HttpError, jsonBody, TOKEN_PATH } from './http.ts'
 
 /** A registered public client. All clients share the redirect URIs of `isRegisteredRedirectUri`. */
@@ -65,8 +65,8 @@ export function serializeGrant({ client, ...grant }: OAuthGrant): object {
     client_id: client.id,
     scopes: grant.scopes,
     resource: grant.resource,
-    created_at: formatTimestamp(grant.createdAt),
-    revoked_at: grant.revokedAt === undefined ? null : formatTimestamp(grant.revokedAt),
+    created_at: formatPostgresTimestamp(grant.createdAt),
+    revoked_at: grant.revokedAt === undefined ? null : formatPostgresTimestamp(grant.revokedAt),
     revoked_reason: grant.revokedReason ?? null,
     client: { name: client.name, logo_uri: 'https://logos.example/sandbox.png' },
   }

@@ -6,7 +6,7 @@ import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
 import { backoffMs, REQUEST_BACKOFF } from '../timeout.ts'
 import { noResponseError, requireJsonBody, unsuccessfulResponseError } from './problems.ts'
-import { isTemporaryStatus, MAX_RETRY_AFTER_MS } from './retry.ts'
+import { isTemporaryStatus, MAX_AWAITED_RETRY_AFTER_MS } from './retry.ts'
 import type { Credential } from './types.ts'
 
 export interface SuccessfulResponse {
@@ -102,7 +102,7 @@ export function createServiceClient(io: Io, credentials: CredentialProvider): Se
       const delay = Math.max(retryAfterMs, backoffMs(attempts, REQUEST_BACKOFF, random))
       if (timeoutMs === Number.POSITIVE_INFINITY) end += retryAfterMs
       const isTooLate = clock.monotonic() + delay >= end
-      const isLast = attempts >= maxAttempts || retryAfterMs > MAX_RETRY_AFTER_MS || isTooLate
+      const isLast = attempts >= maxAttempts || retryAfterMs > MAX_AWAITED_RETRY_AFTER_MS || isTooLate
       if (isLast || !mayRetry(failure, request.method)) throw failure
       if (delay >= MIN_NOTICED_DELAY_MS)
         await io.say(`${failure.message}; retrying in ${formatDuration(delay / 1000)}`)

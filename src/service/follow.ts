@@ -6,7 +6,7 @@ import type { RequestLimits } from './client.ts'
 import { WrongResourceError } from './problems.ts'
 
 /** State of a followed resource (a claim or an import) in one response. */
-export interface ResourceState {
+export interface PolledResourceStatus {
   readonly status: string
   /** Further state besides `status` whose change is reported, such as counts of contacts. */
   readonly details?: string
@@ -30,7 +30,7 @@ export interface FollowEvent<Resource> {
 export interface FollowOptions<T> {
   readonly deadline: Deadline
   readonly fetch: (options: RequestLimits) => Promise<T>
-  readonly describe: (value: T) => ResourceState
+  readonly describe: (value: T) => PolledResourceStatus
   /** Delays between requests, before jitter: the first `steady` delays are equal, then each grows by `factor` (default: 1.5). */
   readonly delays: BackoffOptions & { readonly steady?: number }
   /** Resource from an earlier response. With `known`, a temporary failure (exit 7) of the first request doesn't end the watch. */

@@ -20,10 +20,10 @@ const MAX_DEPTH = 100
 /**
  * Creates the error for a response that isn't as documented: `unexpected_answer`, exit 7.
  *
- * @param what end of the message, such as "it is empty"
+ * @param problem end of the message, such as "it is empty"
  */
-export function invalidResponseError(what: string, status?: number): CliError {
-  return new CliError('unexpected_answer', `unexpected response: ${what}`, {
+export function invalidResponseError(problem: string, status?: number): CliError {
+  return new CliError('unexpected_answer', `unexpected response: ${problem}`, {
     status,
     hint: 'check the base URL and any proxy in between',
   })
@@ -34,8 +34,8 @@ export function invalidResponseError(what: string, status?: number): CliError {
  * would get the same response.
  */
 export class WrongResourceError extends CliError {
-  constructor(what: string) {
-    const { code, message, hint } = invalidResponseError(what)
+  constructor(problem: string) {
+    const { code, message, hint } = invalidResponseError(problem)
     super(code, message, { hint })
   }
 }

@@ -2,7 +2,7 @@
  * Maximum `Retry-After`, in milliseconds, that a request waits for before its retry; with a longer one it fails at once. Polling
  * (`followResource`) may wait longer.
  */
-export const MAX_RETRY_AFTER_MS = 60_000
+export const MAX_AWAITED_RETRY_AFTER_MS = 60_000
 
 /** Whether the same request may succeed later: status 408 (RFC 9110 section 15.5.9), 425 (RFC 8470 section 5.2), 429 or 5xx. */
 export function isTemporaryStatus(status: number): boolean {

@@ -1,7 +1,7 @@
 import type { Clock, HttpRequest, HttpResponse, HttpTransport } from '../context.ts'
 import { createConcurrencyLimiter } from '../limiter.ts'
 import { backoffMs } from '../timeout.ts'
-import { MAX_RETRY_AFTER_MS, parseRetryAfterMs } from './retry.ts'
+import { MAX_AWAITED_RETRY_AFTER_MS, parseRetryAfterMs } from './retry.ts'
 
 /**
  * Milliseconds of the first and the longest pause after a 429 without `Retry-After`. No jitter, because all requests share one
@@ -46,7 +46,7 @@ export function createThrottlingTransport(
       return false
     }
     const { since, until, pauses } = streak ?? { since: sentAt, until: 0, pauses: 0 }
-    if (clock.monotonic() - since > MAX_REFUSAL_MS || (asked ?? 0) > MAX_RETRY_AFTER_MS) return false
+    if (clock.monotonic() - since > MAX_REFUSAL_MS || (asked ?? 0) > MAX_AWAITED_RETRY_AFTER_MS) return false
     // Without `Retry-After`, the refusal of a request that was sent before the pause ended doesn't extend the pause. The refusal of
     // a request sent afterward begins a new pause, twice as long.
     const isNew = sentAt >= until

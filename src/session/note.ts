@@ -3,7 +3,7 @@ import { CliError } from '../errors.ts'
 import { removeFileDurably } from '../storage/atomic-file.ts'
 import { cannotWriteError, catchError, errnoCode } from '../storage/file-errors.ts'
 import { tokenLostError } from './messages.ts'
-import { decodeSession, findSession, NOTE_BYTES, type ProfileFiles, type Session } from './session-file.ts'
+import { decodeSession, NOTE_BYTES, type ProfileFiles, type Session, tryReadSession } from './session-file.ts'
 
 /**
  * Returns the name of a refresh token's note file (`next.…`), which a renewal creates before sending the token, and into which it
@@ -137,7 +137,7 @@ export function promoteNoteFile(files: ProfileFiles, path: string, { id, generat
   } catch (error) {
     // Read `session.json` again, since the session may be stored despite the error: another process renamed the same note file
     // (`next.…`), or the file system reported an error after renaming.
-    const now = findSession(files)
+    const now = tryReadSession(files)
     const isStored = now?.id === id && now.generation >= generation
     if (!isStored)
       throw errnoCode(error) === 'ENOENT' ? tokenLostError(profile) : cannotWriteError(files.session, error)

@@ -26,7 +26,7 @@ function profilesWith(context: Pick<Context, 'directories'>, counts: (name: stri
 const isSession = (file: string): boolean => file === 'session.json'
 
 /** Lists the profiles that have a `session.json`, a setting or stored claims, and the default profile. */
-export function listKnownProfiles(
+export function listProfilesWithLocalData(
   context: Pick<Context, 'directories'>,
   { config }: Pick<Settings, 'config'>,
 ): string[] {
@@ -38,13 +38,13 @@ export function listKnownProfiles(
   return [...new Set([DEFAULT_PROFILE, ...withSetting, ...withSession, ...withClaims])].sort()
 }
 
-/** Rejects a profile that `listKnownProfiles` doesn't list, since its name may be mistyped. @throws CliError `usage`, exit 2 */
+/** Rejects a profile not in `listProfilesWithLocalData`, since its name may be mistyped. @throws CliError `usage`, exit 2 */
 export function requireKnownProfile(
   profile: string,
   context: Pick<Context, 'directories'>,
   settings: Pick<Settings, 'config'>,
 ): void {
-  const known = listKnownProfiles(context, settings)
+  const known = listProfilesWithLocalData(context, settings)
   if (!known.includes(profile))
     throw usageError(`there is no profile ${profile}`, `use one of these, or sign in: ${known.join(', ')}`)
 }

@@ -29,13 +29,13 @@ import { readKeychainItem, requireNewestSecret, storeSession } from './secret.ts
 import {
   encodeSession,
   findFreshAccessToken,
-  findSession,
   type ProfileFiles,
   profileFiles,
   type RenewOptions,
   readSession,
   rejectForeignSession,
   type Session,
+  tryReadSession,
 } from './session-file.ts'
 
 /**
@@ -91,7 +91,7 @@ export async function renewLocalSession(
   // Check for a session before locking: a profile that was never signed in has no directory, so creating the lock file would
   // fail and hide that nobody is signed in.
   requireSession(io, files)
-  const meanwhile = () => findFreshAccessToken(findSession(files), io, options)
+  const meanwhile = () => findFreshAccessToken(tryReadSession(files), io, options)
   return withLock(files.lock, io, { ...getSessionLockOptions(io, files), meanwhile }, () =>
     repeatPassesUntilRenewed(io, options, (pass) => runLocalPass(pass, files)),
   )

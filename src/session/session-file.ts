@@ -221,7 +221,7 @@ export function readSession(files: ProfileFiles): { session: Session; text: stri
 }
 
 /** Reads `session.json`; undefined if the file is missing, unusable or copied from another profile. */
-export function findSession(files: ProfileFiles): Session | undefined {
+export function tryReadSession(files: ProfileFiles): Session | undefined {
   try {
     return readSession(files)?.session
   } catch (error) {

@@ -10,7 +10,7 @@ import type { Io } from '../terminal/io.ts'
 import { type AllocatedFile, listNoteFileNames, noteFileName, preallocateFile } from './note.ts'
 import { getSessionLockOptions } from './renew.ts'
 import { deleteKeychainItemOrGetError, storeSession } from './secret.ts'
-import { findSession, type ProfileFiles, profileFiles, type Session } from './session-file.ts'
+import { type ProfileFiles, profileFiles, type Session, tryReadSession } from './session-file.ts'
 
 /** Result of a login: the fields of the session to store, and the tokens or API key. */
 export interface LoginSecrets extends Pick<Session, 'kind' | 'service' | 'client' | 'scope' | 'resource'> {
@@ -83,7 +83,7 @@ export async function prepareLocalSignIn(
           // From here on, the note file (`next.…`) may hold the only copy of the new session, so `discard` must not remove the
           // file.
           reservation = undefined
-          const before = findSession(files)
+          const before = tryReadSession(files)
           await storeSession(io, files, taken, session, secret).finally(taken.close)
           // Ignore a failure to remove the note files (`next.…`) of other sign-ins: the next login or logout tries again.
           catchError(() => removeNotes(files, basename(taken.path)))
@@ -145,7 +145,7 @@ export async function removeLocalSession(
     if (files.disk.names(files.directory).length > 0) {
       await files.prepare()
       await withLock(files.lock, io, { ...getSessionLockOptions(io, files), ...WITHOUT_LOCKS }, async () => {
-        session = findSession(files)
+        session = tryReadSession(files)
         wasSignedIn = removeFileDurably(files.session, files.disk)
         removeNotes(files)
       })

@@ -90,7 +90,7 @@ export interface Settings {
  * @param usualFormat the command's own default format, instead of `table` on a terminal and `tsv` elsewhere
  * @throws CliError `usage`, exit 2, for an invalid profile name or contradicting formats; `no_home`, exit 1
  */
-export async function resolveSettings(
+export async function gatherSettings(
   options: GivenOptions,
   argv: readonly string[],
   context: Pick<Context, 'environment' | 'directories' | 'stdin' | 'stdout' | 'stderr'>,

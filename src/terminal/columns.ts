@@ -103,7 +103,7 @@ export function summarizeValues([first = ABSENT, ...others]: readonly string[]):
 }
 
 /** Returns an item's value in a column as text for people: sanitized for one line, cut at `MAX_TEXT_LENGTH`; `–` for no value. */
-export function getCellText(column: Column, item: object, context: RenderContext): string {
+export function cellTextOf(column: Column, item: object, context: RenderContext): string {
   const value = getColumnValue(column, item, context.now)
   if (value === null || value === undefined) return ABSENT
   const entries = Array.isArray(value) ? value : [value]

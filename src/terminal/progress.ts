@@ -29,7 +29,7 @@ export function canAnimateStderr({ stderr, environment }: Pick<Context, 'stderr'
 }
 
 /** A progress reporter, with a stdout and a stderr whose text appears above the animated text. */
-export interface ProgressOutput extends ProgressReporter {
+export interface ProgressStreams extends ProgressReporter {
   readonly stdout: OutputStream
   readonly stderr: OutputStream
 }
@@ -38,7 +38,7 @@ export interface ProgressOutput extends ProgressReporter {
  * Creates the progress reporter on stderr: a spinner if `canAnimateStderr`, else a line for each text that differs from the previous
  * one; nothing with `Settings.quiet`. An interrupt stops the spinner, so that the cursor is shown again.
  */
-export function createProgressDisplay(context: ProgressContext, settings: ProgressSettings): ProgressOutput {
+export function createProgressDisplay(context: ProgressContext, settings: ProgressSettings): ProgressStreams {
   const { stdout, stderr, environment, interrupts } = context
   if (settings.quiet || !canAnimateStderr(context)) return plainScreen(context, settings)
   // Animated text; undefined for none. Set before ora is imported and read afterward: of concurrent updates, the last text wins,
@@ -88,7 +88,7 @@ export function createProgressDisplay(context: ProgressContext, settings: Progre
   }
 }
 
-function plainScreen({ stdout, stderr }: ProgressContext, { quiet }: ProgressSettings): ProgressOutput {
+function plainScreen({ stdout, stderr }: ProgressContext, { quiet }: ProgressSettings): ProgressStreams {
   let last = ''
   const say = async (text: string) => {
     if (text !== last && !quiet) await writeStderrLines([text], { stderr })

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
-  extractRecord,
   quoteTxtStrings,
   quoteTxtValue,
+  requireRecord,
   type TxtRecord,
   toZoneFileLine,
 } from '../../src/claims/record.ts'
@@ -52,17 +52,17 @@ describe('the record of a claim', () => {
   }
 
   test('the record of a claim has a name without the trailing dot, and a TTL unless the service sends Auto', () => {
-    expect(extractRecord(claim)).toEqual({ name: 'example.com', value: 'a=b', ttl: undefined })
-    expect(extractRecord({ ...claim, record: { ...claim.record, ttl: '600' } }).ttl).toBe(600)
+    expect(requireRecord(claim)).toEqual({ name: 'example.com', value: 'a=b', ttl: undefined })
+    expect(requireRecord({ ...claim, record: { ...claim.record, ttl: '600' } }).ttl).toBe(600)
   })
 
   test("a claim's record has no TTL if the service sends a TTL of 0 or above the maximum of DNS", () => {
     for (const ttl of ['9'.repeat(38), '2147483648', '0'])
-      expect(extractRecord({ ...claim, record: { ...claim.record, ttl } }).ttl).toBeUndefined()
+      expect(requireRecord({ ...claim, record: { ...claim.record, ttl } }).ttl).toBeUndefined()
   })
 
   test("the record of a claim without a record name is at the claim's domain", () => {
-    expect(extractRecord({ name: 'example.com', record: { value: 'a=b' } }).name).toBe('example.com')
+    expect(requireRecord({ name: 'example.com', record: { value: 'a=b' } }).name).toBe('example.com')
   })
 
   test.each([
@@ -70,8 +70,8 @@ describe('the record of a claim', () => {
     { record: null },
     { ...claim, record: { ...claim.record, value: null } },
     { ...claim, record: { ...claim.record, type: 'CNAME' } },
-  ])('extractRecord throws record_missing for a record that is absent, empty or not TXT: %j', (broken) => {
-    expect(() => extractRecord(broken)).toThrow(expect.objectContaining({ code: 'record_missing', exit: 7 }))
+  ])('requireRecord throws record_missing for a record that is absent, empty or not TXT: %j', (broken) => {
+    expect(() => requireRecord(broken)).toThrow(expect.objectContaining({ code: 'record_missing', exit: 7 }))
   })
 })
 
@@ -91,7 +91,7 @@ test('a record name with a line break, shell or option syntax, an empty label, a
     'exam\u3164ple.com',
     'a\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301.example',
   ]) {
-    expect(() => extractRecord({ name: 'example.com', record: { type: 'TXT', name, value: 'p=t' } })).toThrow(
+    expect(() => requireRecord({ name: 'example.com', record: { type: 'TXT', name, value: 'p=t' } })).toThrow(
       /not a valid record name/,
     )
   }
@@ -99,7 +99,7 @@ test('a record name with a line break, shell or option syntax, an empty label, a
 
 describe('limits for the record of a claim', () => {
   const of = (domain: string | undefined, name: string, value = 'p=t') =>
-    extractRecord({ ...(domain === undefined ? {} : { name: domain }), record: { type: 'TXT', name, value } })
+    requireRecord({ ...(domain === undefined ? {} : { name: domain }), record: { type: 'TXT', name, value } })
 
   test.each([
     ['example.com', 'example.com'],

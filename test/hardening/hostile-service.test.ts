@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { collectErrorCodes } from '../../src/commands/commands.ts'
+import { collectCommandErrorCodes } from '../../src/commands/commands.ts'
 import { walkCommands } from '../../src/commands/definition.ts'
 import { commandTree } from '../../src/commands/tree.ts'
 import { type HttpResponse, HttpTransportError } from '../../src/context.ts'
@@ -98,7 +98,7 @@ async function expectPromised(ran: Ran): Promise<void> {
   const [command] = [...walkCommands(commandTree)].filter(
     ({ path }) => path.join(' ') === ran.words.slice(0, path.length).join(' '),
   )
-  const errors = command === undefined ? [] : collectErrorCodes(await command.leaf.load())
+  const errors = command === undefined ? [] : collectCommandErrorCodes(await command.leaf.load())
   expect([0, ...errors.map((code) => ERRORS[code][1])], ran.words.join(' ')).toContain(ran.code)
 }
 

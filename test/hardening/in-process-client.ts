@@ -8,7 +8,7 @@ import { createDnsNetwork } from '../../src/dns/wire/network.ts'
 import type { Sandbox } from '../../src/sandbox/sandbox.ts'
 import type { ProxySettings } from '../../src/service/proxy.ts'
 import { createTransport } from '../../src/service/transport.ts'
-import { findSession, profileFiles } from '../../src/session/session-file.ts'
+import { profileFiles, tryReadSession } from '../../src/session/session-file.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import {
   createFakeClock,
@@ -147,7 +147,7 @@ export function createClient(sandbox: Sandbox, options: ClientOptions = {}): Cli
     expire: () => expireAccessToken(files),
     secrets() {
       const found = [sandbox.apiKey]
-      const session = findSession(files)
+      const session = tryReadSession(files)
       found.push(session?.refreshToken ?? '', session?.access?.value ?? '')
       return found.filter((secret) => secret !== '')
     },

@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { createVirtualClock, formatTimestamp } from '../../src/sandbox/clock.ts'
+import { createVirtualClock, formatPostgresTimestamp } from '../../src/sandbox/clock.ts'
 import type { Sandbox } from '../../src/sandbox/sandbox.ts'
 import { sandboxForTest } from './start-sandbox.ts'
 import { api, codeFields, codeFor, control, refreshFields, token } from './talk.ts'
@@ -196,7 +196,7 @@ describe('the virtual clock', () => {
 
 test('timestamps of the sandbox have the documented format and millisecond precision', () => {
   for (const ms of [0, 1, 999, 1_700_000_000_000, 1_700_000_000_123, 4_000_000_000_010]) {
-    const text = formatTimestamp(ms)
+    const text = formatPostgresTimestamp(ms)
     expect(text).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{1,6}\+00$/)
     expect(Math.floor(Number(`0${/\.\d+/.exec(text)?.[0]}`) * 1000 + 1e-9)).toBe(ms % 1000)
   }

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { createProgressDisplay, type ProgressOutput } from '../../src/terminal/progress.ts'
+import { createProgressDisplay, type ProgressStreams } from '../../src/terminal/progress.ts'
 import { createFakeContext, fakeSettings } from '../fake-context.ts'
 
 const HIDES = '\x1b[?25l'
 const SHOWS = '\x1b[?25h'
 
-test.each<[what: string, use: (screen: ProgressOutput) => Promise<unknown>[], spinners: number]>([
+test.each<[what: string, use: (screen: ProgressStreams) => Promise<unknown>[], spinners: number]>([
   ['three updates at once', ({ update }) => ['a', 'b', 'c'].map(update), 1],
   ['an end before the first drawing', ({ update, end }) => [update('a'), end()], 0],
   ['a success before the first drawing', ({ update, succeed }) => [update('a'), succeed('done')], 0],

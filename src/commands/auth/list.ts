@@ -25,9 +25,9 @@ export const command = defineCommand({
   },
   output: { columns: COLUMNS },
   async run(_input, io) {
-    const { listKnownProfiles } = await import('../../session/profiles.ts')
+    const { listProfilesWithLocalData } = await import('../../session/profiles.ts')
     const { settings } = io
-    const names = [...new Set([settings.profile.value, ...listKnownProfiles(io, settings)])].sort()
+    const names = [...new Set([settings.profile.value, ...listProfilesWithLocalData(io, settings)])].sort()
     const items = await Promise.all(
       names.map(async (profile) => ({
         profile,
@@ -45,10 +45,10 @@ export const command = defineCommand({
  * `etcd`, the kind is `session` even if nobody is signed in, because etcd isn't queried.
  */
 async function describeStoredCredential(io: Io, profile: string) {
-  const { profileFiles, findSession, getSecretStoreKind } = await import('../../session/session-file.ts')
+  const { profileFiles, tryReadSession, getSecretStoreKind } = await import('../../session/session-file.ts')
   if (io.settings.config.profiles[profile]?.store === 'etcd') return { credential: 'session', store: 'etcd' }
   const files = profileFiles(io, profile)
-  const session = findSession(files)
+  const session = tryReadSession(files)
   if (session !== undefined) {
     const { kind, ended } = session
     return { credential: ended === undefined ? kind : 'ended_session', store: getSecretStoreKind(session) }

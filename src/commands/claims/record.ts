@@ -26,7 +26,7 @@ export const command = defineCommand({
   account: 'sometimes',
   async run({ arguments: domains, options }, io) {
     const { format } = io.settings
-    const [{ createClaimReader, findClaim }, { extractRecord, toZoneFileLine }, lifecycle, place] =
+    const [{ createClaimReader, findClaim }, { requireRecord, toZoneFileLine }, lifecycle, place] =
       await Promise.all([
         import('../../claims/load.ts'),
         import('../../claims/record.ts'),
@@ -37,7 +37,7 @@ export const command = defineCommand({
       const claim = await readClaim(target)
       const { phase, isOpen, error } = lifecycle.getClaimState(claim, io.clock.now())
       if (!isOpen && error !== undefined) throw error
-      const record = extractRecord(claim, target.name)
+      const record = requireRecord(claim, target.name)
       const text = format === 'zone' ? `${toZoneFileLine(record)}\n` : `${record.value}\n`
       const found = hasOwnLayout(own.settings) ? await place.findRecordLocation(record.name, own) : undefined
       return { claim, record, text, found, isCompleted: phase === 'completed' }

@@ -1,7 +1,7 @@
 import { BATCH_OPTIONS, VERIFY_EVENT_MEANINGS } from '../../claims/definition.ts'
 import { createDeadlineOrUnlimited } from '../../timeout.ts'
 import { CLAIMS_ARGUMENT, defineCommand, PUBLIC_RESOLVERS_OPTION } from '../definition.ts'
-import { runVerifyOrWatchCommand, WATCH_OPTIONS, WATCH_OUTPUT } from './watch.ts'
+import { CLAIM_WAITING_OPTIONS, runVerifyOrWatchCommand, WATCH_OUTPUT } from './watch.ts'
 
 export const command = defineCommand({
   description:
@@ -10,7 +10,7 @@ export const command = defineCommand({
   options: [
     { flags: '--no-check', description: "don't check DNS first", conflicts: [PUBLIC_RESOLVERS_OPTION.flags] },
     { flags: '--wait', description: 'follow the claim until it ends, as claims watch does' },
-    ...WATCH_OPTIONS.map((option) => ({ ...option, needs: '--wait' })),
+    ...CLAIM_WAITING_OPTIONS.map((option) => ({ ...option, needs: '--wait' })),
     PUBLIC_RESOLVERS_OPTION,
     ...BATCH_OPTIONS,
   ],

@@ -1,6 +1,6 @@
 import { ERROR_FIELDS, SINGLE_CLAIM_COLUMNS } from '../../claims/columns.ts'
 import { BATCH_OPTIONS, type BatchOptions, isBatch, WATCH_EVENT_MEANINGS } from '../../claims/definition.ts'
-import type { ClaimEvents, ClaimOptions, ClaimTask } from '../../claims/workflow.ts'
+import type { ClaimEvents, ClaimTask, ClaimWorkflowOptions } from '../../claims/workflow.ts'
 import { CLAIM_FIELDS, type DomainClaim } from '../../service/types.ts'
 import type { OptionDefinition } from '../../settings/option.ts'
 import type { Io } from '../../terminal/io.ts'
@@ -14,7 +14,7 @@ import {
 } from '../definition.ts'
 
 /** Options for waiting, of `claims watch` and `claims verify --wait`. */
-export const WATCH_OPTIONS = [
+export const CLAIM_WAITING_OPTIONS = [
   defineTimeout({ default: 'never' }),
   { flags: '--through-blocked', description: 'keep waiting while the claim is blocked' },
 ] as const satisfies readonly OptionDefinition[]
@@ -31,7 +31,7 @@ export const WATCH_OUTPUT: OutputDefinition = {
 export const command = defineCommand({
   description: 'Follows a claim until it is completed, blocked or ended.',
   arguments: [CLAIMS_ARGUMENT],
-  options: [...WATCH_OPTIONS, ...BATCH_OPTIONS],
+  options: [...CLAIM_WAITING_OPTIONS, ...BATCH_OPTIONS],
   events: WATCH_EVENT_MEANINGS,
   examples: {
     'mailclaim claims watch example.com': 'follow a claim until it ends',
@@ -59,7 +59,7 @@ export const command = defineCommand({
 export async function runVerifyOrWatchCommand(
   domains: readonly string[],
   flags: BatchOptions,
-  options: ClaimOptions,
+  options: ClaimWorkflowOptions,
   begin: (task: ClaimTask) => ClaimEvents,
   io: Io,
 ): Promise<DomainClaim | undefined> {

@@ -19,7 +19,7 @@ import { outcomeFileName, type RenewalAttemptId, removeCachedSession, tryCacheSe
 import {
   createHexId,
   deliverOutcomesAndRead,
-  deliverRenewalOutcome,
+  deliverRenewalOutcomeToEtcd,
   type EtcdSessionAtRevision,
   type EtcdStore,
   openEtcdStore,
@@ -253,7 +253,7 @@ async function storeOutcome(
   })
   let stored: EtcdSessionAtRevision | undefined
   try {
-    stored = await deliverRenewalOutcome(store, attempt, outcome, own, DELIVERY_LIMIT_MS - elapsed())
+    stored = await deliverRenewalOutcomeToEtcd(store, attempt, outcome, own, DELIVERY_LIMIT_MS - elapsed())
   } catch (error) {
     if (!(error instanceof CliError)) throw error
   }

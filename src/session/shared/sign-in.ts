@@ -72,7 +72,7 @@ async function overwriteSession({ etcd, access }: EtcdStore, session: Session): 
  *
  * @throws CliError as `openEtcdStore`, `EtcdStore.read` and `swap`
  */
-export async function endEtcdSession(io: Io, profile: string): Promise<SessionRemovalResult> {
+export async function markEtcdSessionEnded(io: Io, profile: string): Promise<SessionRemovalResult> {
   const store = openEtcdStore(io)
   removeCachedSession(store.files)
   return io.interrupts.shield(async () => {

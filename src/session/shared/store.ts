@@ -76,7 +76,7 @@ export async function deliverOutcomesAndRead(store: EtcdStore): Promise<EtcdSess
     }
     const outcome = await readOutcome(store, file.path)
     if (outcome !== undefined)
-      found = await deliverRenewalOutcome(store, file, outcome, found, PENDING_DELIVERY_LIMIT_MS)
+      found = await deliverRenewalOutcomeToEtcd(store, file, outcome, found, PENDING_DELIVERY_LIMIT_MS)
     // Keep an outcome file (`pending.…`) without a complete outcome until its attempt is obsolete: it may belong to a renewal
     // that is still running.
     const isOfNoUse = found !== undefined && (outcome !== undefined || isObsolete(file, found))
@@ -125,7 +125,7 @@ async function readOutcome({ access, files }: EtcdStore, path: string): Promise<
  * @returns the value in etcd; undefined if the key doesn't exist: then the caller must keep the outcome on this machine
  * @throws CliError as `EtcdStore.swap`
  */
-export async function deliverRenewalOutcome(
+export async function deliverRenewalOutcomeToEtcd(
   store: EtcdStore,
   attempt: RenewalAttemptId,
   outcome: EtcdSession,
