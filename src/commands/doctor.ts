@@ -20,7 +20,7 @@ export const command = defineCommand({
   errors: ['session', 'service', 'doctor'],
   toleratesDamagedConfig: true,
   async run(_input, io) {
-    const [{ examineSetup }, { createProblemsError }] = await Promise.all([
+    const [{ examineSetup }, { createErrorIfProblems }] = await Promise.all([
       import('../doctor/examine.ts'),
       import('../doctor/check-result.ts'),
     ])
@@ -31,7 +31,7 @@ export const command = defineCommand({
       const items = results.map(({ exit: _exit, ...result }) => result)
       await printLocalList([items], COLUMNS, 'nothing to check', io)
     }
-    const failure = createProblemsError(results, areRemediesShown)
+    const failure = createErrorIfProblems(results, areRemediesShown)
     if (failure !== undefined) throw failure
   },
 })

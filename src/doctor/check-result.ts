@@ -43,7 +43,7 @@ export function problemResult({ message, hint, exit }: CliError): CheckResult {
  *
  * @param areRemediesShown whether the remedies were printed; otherwise the first one becomes the error's hint
  */
-export function createProblemsError(
+export function createErrorIfProblems(
   results: readonly NamedCheckResult[],
   areRemediesShown: boolean,
 ): CliError | undefined {

@@ -1,7 +1,7 @@
 import { type HttpRequest, type HttpResponse, HttpTransportError } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { formatUserAgent } from '../service/client.ts'
-import { secretsOf } from '../service/log.ts'
+import { secretsToRedact } from '../service/log.ts'
 import {
   isRedirect,
   noResponseError,
@@ -63,7 +63,7 @@ export interface TokenPair {
 }
 
 /** Outcome of a refresh request, by what it means for the refresh token that was sent. */
-export type RefreshOutcome =
+export type RefreshTokenOutcome =
   /**
    * The response has a refresh token, which the caller has to store in place of the one that was sent. `access` is undefined if the
    * response has no usable access token; `defect` then says why.
@@ -135,7 +135,7 @@ function exchangeError(why: string, options: { status?: number; cause?: Error; h
 }
 
 /** Sends a refresh request and classifies its outcome. Never throws: a failure, even an interrupt, becomes an outcome. */
-export async function sendRefreshToken(io: Io, request: RefreshRequest): Promise<RefreshOutcome> {
+export async function sendRefreshToken(io: Io, request: RefreshRequest): Promise<RefreshTokenOutcome> {
   const { refreshToken, scope, grantedScope, base, beforeSend } = request
   const fields = { grant_type: 'refresh_token', refresh_token: refreshToken, ...(scope && { scope }) }
   const options = { signal: io.interrupts.signal, ...(beforeSend && { beforeSend }) }
@@ -175,8 +175,8 @@ async function postForm(
     ...options,
   }
   const response = await io.http.send(request)
-  if (isRedirect(response)) throw redirectError(response, 'POST /oauth/token', secretsOf(request))
-  return parseTokenResponse(response, secretsOf(request), scope, io.clock.now())
+  if (isRedirect(response)) throw redirectError(response, 'POST /oauth/token', secretsToRedact(request))
+  return parseTokenResponse(response, secretsToRedact(request), scope, io.clock.now())
 }
 
 type TokenResponse = ReturnType<typeof parseTokenResponse>
@@ -305,7 +305,7 @@ function nonEmptyText(value: unknown): string | undefined {
  * Classifies the response to a refresh request. `unused`, after which the refresh token may be sent again, requires proof that the
  * service refused the request: reuse of a rotated refresh token could revoke the grant.
  */
-function classifyResponse(response: TokenResponse): RefreshOutcome {
+function classifyResponse(response: TokenResponse): RefreshTokenOutcome {
   const { status, refreshToken, access, defect, error, details, summary, retryAfterMs } = response
   if (refreshToken !== undefined) return { kind: 'success', refreshToken, access, defect }
   if (error === 'invalid_grant') return { kind: 'over', description: details }
@@ -326,7 +326,7 @@ function classifyResponse(response: TokenResponse): RefreshOutcome {
  * Classifies a refresh request by the error that it failed with. The refresh token counts as unused only if no byte of the request
  * can have left this machine.
  */
-function classifyFailure(error: unknown, base: URL): RefreshOutcome {
+function classifyFailure(error: unknown, base: URL): RefreshTokenOutcome {
   if (!(error instanceof HttpTransportError) || error.sent === 'maybe')
     return { kind: 'unknown', why: error instanceof Error ? error.message : String(error) }
   // The cause is a `CliError` if `beforeSend` threw one or an interrupt canceled the request. Return it, because it explains more

@@ -26,7 +26,7 @@ export function createLoggingTransport(context: Context): HttpTransport {
       await log('>', [`${request.method} ${request.url.href}`, ...headerLines(request.headers)])
       try {
         const response = await http.send(request)
-        const shown = headerLines(response.headers).map((line) => redact(line, secretsOf(request)))
+        const shown = headerLines(response.headers).map((line) => redact(line, secretsToRedact(request)))
         await log('<', [`${response.status} ${elapsed()}`, ...shown])
         return response
       } catch (error) {
@@ -42,7 +42,7 @@ export function createLoggingTransport(context: Context): HttpTransport {
  * Returns the secrets in a request to the service (credential, refresh token, code, code verifier): texts from its response may
  * quote them, but messages must not.
  */
-export function secretsOf({ headers, body }: HttpRequest): string[] {
+export function secretsToRedact({ headers, body }: HttpRequest): string[] {
   const { authorization = '' } = headers
   const fields = new URLSearchParams(body)
   const sent = ['refresh_token', 'code', 'code_verifier'].flatMap((name) => fields.getAll(name))

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { CliError, usageError } from '../errors.ts'
 import {
   type AccessToken,
-  type RefreshOutcome,
+  type RefreshTokenOutcome,
   raiseToMinTokenTimeoutMs,
   sendRefreshToken,
 } from '../oauth/token-endpoint.ts'
@@ -321,11 +321,11 @@ export async function repeatPassesUntilRenewed(
   }
 }
 
-type NewTokens = Extract<RefreshOutcome, { kind: 'success' }>
-type UnusedToken = Extract<RefreshOutcome, { kind: 'unused' }>
+type NewTokens = Extract<RefreshTokenOutcome, { kind: 'success' }>
+type UnusedToken = Extract<RefreshTokenOutcome, { kind: 'unused' }>
 
 /** Outcome of a refresh request that changes the session: new tokens, or the end of the session. */
-type Settled = NewTokens | Extract<RefreshOutcome, { kind: 'over' }>
+type Settled = NewTokens | Extract<RefreshTokenOutcome, { kind: 'over' }>
 
 /**
  * Connects to the service, allocates a file for the new tokens, sends the refresh token in one request, and waits for the
@@ -340,7 +340,7 @@ export async function preallocateFileAndSendRefreshToken(
   session: Session,
   refreshToken: string,
   allocate: () => AllocatedFile,
-): Promise<RefreshOutcome & { readonly file: AllocatedFile | undefined }> {
+): Promise<RefreshTokenOutcome & { readonly file: AllocatedFile | undefined }> {
   const made: AllocatedFile[] = []
   const request = sendRefreshToken(io, {
     base: parseBaseUrl(session.service ?? '', 'the service of the session'),
