@@ -5,10 +5,10 @@ import type { Keychain, KeychainResult } from '../context.ts'
  * Creates a keychain that makes each call in a helper process, which can be killed: a native call may wait forever for a prompt
  * that nobody sees. Secrets go over the IPC channel, never through arguments or the environment.
  *
- * @param script path of the built keychain-helper.ts
+ * @param helperScript path of the built keychain-helper.ts
  * @param environment complete environment of the helper; must have the variables that a keychain needs, and no secret
  */
-export function createKeychain(script: string, environment: NodeJS.ProcessEnv): Keychain {
+export function createKeychain(helperScript: string, environment: NodeJS.ProcessEnv): Keychain {
   return {
     call: ({ signal, ...request }) =>
       new Promise((resolve) => {
@@ -30,7 +30,7 @@ export function createKeychain(script: string, environment: NodeJS.ProcessEnv): 
         if (signal?.aborted || request.timeoutMs <= 0) return abort()
         signal?.addEventListener('abort', abort)
         try {
-          helper = fork(script, [], {
+          helper = fork(helperScript, [], {
             execArgv: [],
             env: { ...environment },
             stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
