@@ -15,7 +15,7 @@ const MAX_SHOWN_LENGTH = 1000
 /**
  * Renders a report as one HTML file that loads and runs nothing: its Content-Security-Policy allows only its style sheet, by hash.
  */
-export function renderHtmlReport(report: CheckReport, metadata: ReportProvenance): string {
+export function renderHtmlReport(report: CheckReport, provenance: ReportProvenance): string {
   const view = toReportView(report)
   const name = shorten(view.title)
   const hash = createHash('sha256').update(HTML_STYLE_SHEET).digest('base64')
@@ -30,13 +30,13 @@ export function renderHtmlReport(report: CheckReport, metadata: ReportProvenance
 <style>${raw(HTML_STYLE_SHEET)}</style>
 </head>
 <body>
-<header><p><strong>mailclaim</strong> · DNS check</p><p><time datetime="${new Date(metadata.at).toISOString()}">${formatUtcTime(metadata.at)}</time></p></header>
+<header><p><strong>mailclaim</strong> · DNS check</p><p><time datetime="${new Date(provenance.at).toISOString()}">${formatUtcTime(provenance.at)}</time></p></header>
 <main>
 ${summary(view, name)}
 ${findings(view)}
 ${path(view)}
 </main>
-${footer(metadata)}
+${footer(provenance)}
 </body>
 </html>
 `.toString()
