@@ -6,7 +6,7 @@ import { StringDecoder } from 'node:string_decoder'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ShellCommandEnd, ShellCommandRequest } from './context.ts'
 
-export interface ShellEnvironmentAndPlatform {
+export interface ShellEnvironment {
   /** Environment of the shell, before the `variables` of the `ShellCommandRequest` are added. */
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly platform: NodeJS.Platform
@@ -29,7 +29,7 @@ const MAX_LINE = 8192
  */
 export async function runInShell(
   { command, variables, timeoutMs, onLine, signal }: ShellCommandRequest,
-  { environment, platform }: ShellEnvironmentAndPlatform,
+  { environment, platform }: ShellEnvironment,
 ): Promise<ShellCommandEnd> {
   signal?.throwIfAborted()
   const isWindows = platform === 'win32'

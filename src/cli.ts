@@ -1,4 +1,4 @@
-import { runCommandLineOrThrow } from './cli/parse.ts'
+import { runCommandLine } from './cli/parse.ts'
 import { printError } from './cli/print-error.ts'
 import type { Context } from './context.ts'
 import { CliError, Exit, type ExitCode } from './errors.ts'
@@ -20,7 +20,7 @@ export async function runCli(argv: readonly string[], context: Context): Promise
       const { printCompletions } = await import('./cli/complete.ts')
       return await printCompletions(argv.slice(1), context)
     }
-    const code = await runCommandLineOrThrow(argv, context)
+    const code = await runCommandLine(argv, context)
     // If a signal arrived but the command succeeded (shielded work, such as a token refresh, isn't interrupted), exit with the
     // signal's code: otherwise a loop in a shell script would continue after Ctrl-C.
     return code === Exit.done && signal.aborted ? await printError(signal.reason, argv, context) : code

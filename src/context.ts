@@ -5,7 +5,7 @@ import type { Readable } from 'node:stream'
  * Files are accessed directly.
  */
 export interface Context {
-  readonly installation: InstallationAndHost
+  readonly installation: Installation
   readonly environment: EnvironmentValues
   readonly directories: Directories
   readonly platform: NodeJS.Platform
@@ -29,7 +29,7 @@ export interface Context {
 }
 
 /** Facts about the installed mailclaim and this machine. */
-export interface InstallationAndHost {
+export interface Installation {
   readonly version: string
   /** Host name of this machine. */
   readonly host: string
@@ -209,7 +209,7 @@ export interface DnsServerAddress {
 }
 
 /** A DNS query to send to a server, with its time limit. */
-export interface WireQuery<Server = DnsServerAddress> {
+export interface DnsRequest<Server = DnsServerAddress> {
   readonly server: Server
   /** DNS query in wire format, without TCP's length prefix (RFC 1035 section 4.2.2). */
   readonly message: Uint8Array
@@ -220,14 +220,14 @@ export interface WireQuery<Server = DnsServerAddress> {
 }
 
 /**
- * DNS transports, and the system's resolvers. `udp` and `tcp` resolve to a message that `WireQuery.accept` accepts, or reject with
+ * DNS transports, and the system's resolvers. `udp` and `tcp` resolve to a message that `DnsRequest.accept` accepts, or reject with
  * a `DnsTransportError`.
  */
 export interface DnsNetwork {
   /** Sends a query as one datagram from a new port, against spoofing; ignores replies from other addresses or ports. */
-  udp(exchange: WireQuery): Promise<Uint8Array>
+  udp(exchange: DnsRequest): Promise<Uint8Array>
   /** Sends one query over a new TCP connection (RFC 7766), which is closed afterward. */
-  tcp(exchange: WireQuery): Promise<Uint8Array>
+  tcp(exchange: DnsRequest): Promise<Uint8Array>
   /** Returns the recursive resolvers of this machine's configuration; an empty array if none is usable. */
   systemResolvers(): Promise<readonly DnsServerAddress[]>
 }

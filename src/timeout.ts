@@ -11,7 +11,7 @@ export interface Deadline {
 }
 
 /** Minimum timeout of a step in milliseconds, even after the deadline of its command (see `remainingMsOrMin`). */
-export const MIN_STEP_TIMEOUT_MS = 2000
+export const MIN_REMAINING_MS = 2000
 /** Milliseconds of waiting after which a notice tells the user what the command waits for. */
 export const NOTICE_DELAY_MS = 2000
 
@@ -26,7 +26,7 @@ export function createDeadline(timeoutMs: number, clock: Pick<Clock, 'monotonic'
 }
 
 /** Creates the deadline of a command that begins now. @param timeout value of `--timeout` in seconds; no limit if undefined */
-export function createDeadlineOrUnlimited(
+export function createCommandDeadline(
   { timeout = Number.POSITIVE_INFINITY }: { readonly timeout?: number },
   clock: Pick<Clock, 'monotonic'>,
 ): Deadline {
@@ -34,11 +34,11 @@ export function createDeadlineOrUnlimited(
 }
 
 /**
- * Returns the timeout in milliseconds for a step that starts now: the time until the deadline, but at least `MIN_STEP_TIMEOUT_MS`,
+ * Returns the timeout in milliseconds for a step that starts now: the time until the deadline, but at least `MIN_REMAINING_MS`,
  * so that a poll that starts just before the deadline can succeed.
  */
 export function remainingMsOrMin({ remainingMs }: Deadline): number {
-  return Math.max(MIN_STEP_TIMEOUT_MS, remainingMs())
+  return Math.max(MIN_REMAINING_MS, remainingMs())
 }
 
 export interface BackoffOptions {

@@ -15,7 +15,7 @@ import type {
   OutputStream,
 } from '../src/context.ts'
 import { InterruptedError } from '../src/errors.ts'
-import { type GivenOptions, gatherSettings, type Settings } from '../src/settings/settings.ts'
+import { type GivenOptions, resolveSettings, type Settings } from '../src/settings/settings.ts'
 
 /** A clock that stands still until a test advances it, or until a sleep, which advances it at once and returns. */
 export interface FakeClock extends Clock {
@@ -234,5 +234,5 @@ export function fakeSettings(
   options: GivenOptions = {},
   argv: readonly string[] = [],
 ): Promise<Settings> {
-  return gatherSettings({ baseUrl: 'http://127.0.0.1:1', clientId: 'client-1', ...options }, argv, context)
+  return resolveSettings({ baseUrl: 'http://127.0.0.1:1', clientId: 'client-1', ...options }, argv, context)
 }

@@ -1,12 +1,12 @@
 import { expect } from 'vitest'
 import { isCommandGroup, splitArgv } from '../src/cli/line.ts'
-import { runCli as runCommandLine } from '../src/cli.ts'
+import { runCli } from '../src/cli.ts'
 import { collectCommandErrorCodes } from '../src/commands/commands.ts'
 import { loadCommandWithSettingOptions } from '../src/commands/options.ts'
 import { ERRORS, type ErrorCode } from '../src/errors.ts'
 
 /** Runs a command. Fails the test for an exit code, or an error code in JSON output, that the command's definition doesn't list. */
-export const run: typeof runCommandLine = async (argv, context) => {
+export const run: typeof runCli = async (argv, context) => {
   let text = ''
   const heard = <Output extends { write(piece: string): Promise<void> }>(output: Output): Output => ({
     ...output,
@@ -15,7 +15,7 @@ export const run: typeof runCommandLine = async (argv, context) => {
       return output.write(piece)
     },
   })
-  const exit = await runCommandLine(argv, {
+  const exit = await runCli(argv, {
     ...context,
     stdout: heard(context.stdout),
     stderr: heard(context.stderr),

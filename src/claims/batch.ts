@@ -12,7 +12,7 @@ import { openClient } from '../session/client.ts'
 import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 import { writeStderrLines } from '../terminal/notices.ts'
-import { createDeadlineOrUnlimited, type Deadline, MIN_STEP_TIMEOUT_MS } from '../timeout.ts'
+import { createCommandDeadline, type Deadline, MIN_REMAINING_MS } from '../timeout.ts'
 import { BATCH_CLAIM_COLUMNS } from './columns.ts'
 import { type BatchOptions, DEFAULT_JOBS } from './definition.ts'
 import {
@@ -24,7 +24,7 @@ import {
 } from './ledger.ts'
 import { getClaimState } from './lifecycle.ts'
 import { type BatchDomain, parseDomainOrId, readUsableDomains } from './list.ts'
-import { type ClaimOrLedgerCopyReader, createClaimReader, findClaim } from './load.ts'
+import { type ClaimReader, createClaimReader, findClaim } from './load.ts'
 import type { ClaimEvent, ClaimEvents, ClaimTask, ClaimWorkflowOptions } from './workflow.ts'
 
 /** Result of one domain in a run over several: its row, and what the summary tells about it. */
@@ -57,7 +57,7 @@ export interface BatchDomainContext {
    * after the deadline; `cache` is shared by the checks.
    */
   readonly dns: { readonly inTurn: ConcurrencyLimiter; readonly cache: CheckCache }
-  readonly readClaim: ClaimOrLedgerCopyReader
+  readonly readClaim: ClaimReader
   /** Lets the work on the next domain begin; to be called when this domain starts to wait. */
   readonly releaseSlot: () => void
   readonly warn: Io['warn']
@@ -169,7 +169,7 @@ async function readInputs(args: readonly string[], { from, all }: BatchOptions, 
  */
 function createShared(jobs: number, work: BatchDefinition, signal: AbortSignal, io: Io) {
   const { clock, interrupts, settings } = io
-  const deadline = work.deadline ?? createDeadlineOrUnlimited({}, clock)
+  const deadline = work.deadline ?? createCommandDeadline({}, clock)
   const requireTime = () => {
     signal.throwIfAborted()
     if (deadline.remainingMs() <= 0) throw new CliError('timed_out', 'the time was up before its turn')
@@ -217,7 +217,7 @@ function limitToDeadline({ http, interrupts }: Io, deadline: Deadline): HttpTran
     close: () => http.close(),
     async send(request) {
       if (request.beforeSend !== undefined) return http.send(request)
-      const remainingMs = deadline.remainingMs() + MIN_STEP_TIMEOUT_MS
+      const remainingMs = deadline.remainingMs() + MIN_REMAINING_MS
       if (remainingMs <= 0) throw new HttpTransportError('timeout', 'no', 'the time was up')
       const { method, body, signal } = request
       const timeoutMs = body === undefined ? Math.min(request.timeoutMs, remainingMs) : request.timeoutMs

@@ -4,7 +4,7 @@ import { type CheckReport, type CheckReportJson, exitErrorOf, toReportJson } fro
 import { formatResolver } from '../dns/wire/address.ts'
 import { type CliError, usageError } from '../errors.ts'
 import type { DomainClaim } from '../service/types.ts'
-import { parseDnsSettings } from '../settings/settings.ts'
+import { getDnsSettings } from '../settings/settings.ts'
 import { mailclaimCommand } from '../shell-quote.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
@@ -12,7 +12,7 @@ import { createRenderContext, hasOwnLayout } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { describeLedger } from './ledger.ts'
 import { describeDomain, domainArg, getClaimState } from './lifecycle.ts'
-import { type ClaimOrLedgerCopyReader, requireDomain, resolveToClaimOrDomain } from './load.ts'
+import { type ClaimReader, parseDomain, resolveToClaimOrDomain } from './load.ts'
 import { parseClaimTxtValue, requireExpectedTxt } from './record.ts'
 import {
   createDnsWaitPrinter,
@@ -45,11 +45,11 @@ export async function checkClaimOrValue(
   domain: string | undefined,
   { value, isExact = false }: { readonly value?: string | undefined; readonly isExact?: boolean },
   options: DnsCheckOptions,
-  readClaim: ClaimOrLedgerCopyReader,
+  readClaim: ClaimReader,
   io: Io,
 ): Promise<CheckReportWithError> {
   const expected = value === undefined ? null : parseClaimTxtValue(value, '--value')
-  const found = isExact ? { domain: requireDomain(domain ?? '') } : await resolveToClaimOrDomain(domain, io)
+  const found = isExact ? { domain: parseDomain(domain ?? '') } : await resolveToClaimOrDomain(domain, io)
   if (expected !== null && expected !== value)
     await io.warn('ignoring spaces, quotation marks, or invisible characters around --value')
   if ('domain' in found) {
@@ -180,7 +180,7 @@ export async function printDnsReport(
   const { format } = settings
   if (format === 'markdown' || format === 'html') {
     const { name, expected } = report
-    const { resolvers, authoritativePort } = parseDnsSettings(settings)
+    const { resolvers, authoritativePort } = getDnsSettings(settings)
     const asked = (resolvers === 'system' ? await io.dns.systemResolvers() : resolvers).map(formatResolver)
     // Name the value, resolvers and port in the report's command line: whoever repeats the check may have neither this claim nor
     // these settings.

@@ -1,4 +1,4 @@
-import { formatRelativeOnTerminal, formatTimestampWithRelativeTime } from '../service/timestamps.ts'
+import { formatServiceTimestamp, formatTimestampWithRelativeTime } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
 import type { Column } from '../terminal/columns.ts'
 import { getClaimState } from './lifecycle.ts'
@@ -54,7 +54,7 @@ export const SINGLE_CLAIM_COLUMNS: readonly Column[] = [
 const TSV_FIELDS = ['domain_id', 'region', 'created_at', 'id', 'record.name', 'record.value']
 
 export const CLAIM_LIST_COLUMNS: readonly Column[] = SINGLE_CLAIM_COLUMNS.flatMap((column): Column[] => {
-  if (column.field === 'expires') return [{ ...column, text: formatRelativeOnTerminal }]
+  if (column.field === 'expires') return [{ ...column, text: formatServiceTimestamp }]
   return [TSV_FIELDS.includes(column.field) ? { ...column, only: 'programs' } : column]
 })
 

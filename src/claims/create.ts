@@ -6,9 +6,9 @@ import type { Io } from '../terminal/io.ts'
 import { type BatchDefinition, resultIfCompleted, runBatchCommand } from './batch.ts'
 import { BATCH_CLAIM_COLUMNS, SINGLE_CLAIM_COLUMNS } from './columns.ts'
 import type { BatchOptions } from './definition.ts'
-import { readClaimsOf } from './ledger.ts'
+import { findClaimsByDomain } from './ledger.ts'
 import { getClaimState } from './lifecycle.ts'
-import { claimDomain, requireDomain } from './load.ts'
+import { claimDomain, parseDomain } from './load.ts'
 import { describeIgnoredOptions, requestNewClaim } from './workflow.ts'
 import { printClaim, printEventText } from './write.ts'
 
@@ -21,7 +21,7 @@ type RequestFactory = (name: string, region?: string) => CreateClaimRequest
 
 /** Requests a claim of one domain, and prints the claim and a hint at the next step. */
 export async function createAndPrintClaim(domain: string, toRequest: RequestFactory, io: Io): Promise<void> {
-  const request = toRequest(requireDomain(domain))
+  const request = toRequest(parseDomain(domain))
   const { name } = request
   const events = requestNewClaim(request, { client: openClient(io), io })
   const claim = await showEvents(events, (event) => printEventText(event, io))
@@ -53,7 +53,7 @@ export async function createSeveralClaims(
     takesIds: false,
     async perform({ domain, region }, { io, client, warn }) {
       const now = io.clock.now()
-      const [newest] = await readClaimsOf(domain, io)
+      const [newest] = await findClaimsByDomain(domain, io)
       const done = resultIfCompleted(newest, now)
       if (done !== undefined) return done
       const before = newest && getClaimState(newest.claim, now)

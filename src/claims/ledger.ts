@@ -95,7 +95,7 @@ export async function forgetClaim(entry: LedgerEntry, ledger: Ledger): Promise<v
  * Reads a domain's claims from the ledger, the newest first: those at the service in use, or at every service if no base URL is
  * set.
  */
-export function readClaimsOf(domain: string, ledger: Ledger, onDamaged?: OnDamaged): Promise<LedgerEntry[]> {
+export function findClaimsByDomain(domain: string, ledger: Ledger, onDamaged?: OnDamaged) {
   return read([nameKey(domain)], ledger, onDamaged)
 }
 
@@ -180,7 +180,7 @@ export async function collectDomainCompletions(
   if (shown.length > MAX_STATUSES) return shown.map((name) => [name, ''])
   const found: [string, string][] = []
   for (const name of shown) {
-    const [newest] = await readClaimsOf(name, ledger)
+    const [newest] = await findClaimsByDomain(name, ledger)
     if (newest !== undefined) found.push([name, newest.claim.status ?? ''])
   }
   return found

@@ -6,7 +6,7 @@ import { CLAIM_REGIONS } from '../service/types.ts'
 import { reasonOf } from '../storage/file-errors.ts'
 import type { Io } from '../terminal/io.ts'
 import { clip } from '../terminal/sanitize.ts'
-import { requireDomain } from './load.ts'
+import { parseDomain } from './load.ts'
 import { parseClaimTxtValue } from './record.ts'
 
 /** A domain of a run over several, with the value and region from its line in the `--from` list. */
@@ -45,7 +45,7 @@ const MAX_SIZE_BYTES = 32 * 1024 * 1024
  * @throws CliError exit 2 for any other text
  */
 export function parseDomainOrId(text: string, takesIds: boolean): string {
-  return takesIds && isUuid(text) ? text : requireDomain(text)
+  return takesIds && isUuid(text) ? text : parseDomain(text)
 }
 
 /**

@@ -12,11 +12,11 @@ import { type Deadline, remainingMsOrMin } from '../timeout.ts'
 import {
   describeLedger,
   findClaimByDomainId,
+  findClaimsByDomain,
   getBaseUrlIfSet,
   type LedgerEntry,
   locateInOtherLedgers,
   readAllClaims,
-  readClaimsOf,
   toComparableDomain,
   trySaveClaim,
 } from './ledger.ts'
@@ -61,7 +61,7 @@ export async function findClaim(argument: string | undefined, io: Io): Promise<C
  * @param hint used if no other ledger has a claim of the domain
  */
 export async function unknownClaimError(domain: string, hint: string, io: Io): Promise<CliError> {
-  const others = await locateInOtherLedgers((other) => readClaimsOf(domain, other), io)
+  const others = await locateInOtherLedgers((other) => findClaimsByDomain(domain, other), io)
   return new CliError('claim_unknown', `no claim of ${domain} is known ${describeLedger(io)}`, {
     hint: others.length === 0 ? hint : `there is one ${others.join(', ')}`,
   })
@@ -80,7 +80,7 @@ export async function resolveToClaimOrDomain(
   const onDamaged = (error: CliError) => io.warn(`${error.message}; skipping it`)
   if (argument === undefined) return pick(await readAllClaims(io, onDamaged), io)
   const name = parseDomainName(argument)
-  const byName = name.ok ? (await readClaimsOf(name.ascii, io, onDamaged))[0] : undefined
+  const byName = name.ok ? (await findClaimsByDomain(name.ascii, io, onDamaged))[0] : undefined
   if (name.ok && byName !== undefined) return { ...toTarget(byName), name: name.ascii }
   const byId = await findClaimByDomainId(argument, io, onDamaged)
   if (byId !== undefined) return toTarget(byId)
@@ -93,7 +93,7 @@ export async function resolveToClaimOrDomain(
 }
 
 /** Parses a domain name into its ASCII form (A-labels). @throws CliError exit 2 for an invalid name */
-export function requireDomain(text: string): string {
+export function parseDomain(text: string): string {
   const name = parseDomainName(text)
   if (name.ok) return name.ascii
   const hint = isUuid(text) ? `to continue with that claim: mailclaim claims verify ${text} --wait` : name.fix
@@ -231,7 +231,7 @@ function goneError(claim: DomainClaim, error: CliError): CliError {
 
 const BEST_EFFORT_TIMEOUT_MS = 5000
 /**
- * Milliseconds in which a `ClaimOrLedgerCopyReader` returns ledger copies without a request, after a failure that other requests
+ * Milliseconds in which a `ClaimReader` returns ledger copies without a request, after a failure that other requests
  * would probably share.
  */
 const FAILURE_PAUSE_MS = 30_000
@@ -249,10 +249,10 @@ export const bestEffortOptions = (deadline: Deadline | undefined): RequestLimits
  * Function that gets a claim from the service, or from the ledger if the request fails or none is needed. Throws the error of a
  * failed request if the ledger has no copy, the service no longer has the claim, or the response is unusable.
  */
-export type ClaimOrLedgerCopyReader = (target: ClaimReference, deadline?: Deadline) => Promise<DomainClaim>
+export type ClaimReader = (target: ClaimReference, deadline?: Deadline) => Promise<DomainClaim>
 
 /**
- * Creates a `ClaimOrLedgerCopyReader`, for commands that also work with the ledger's copies. A claim that was completed when last
+ * Creates a `ClaimReader`, for commands that also work with the ledger's copies. A claim that was completed when last
  * seen isn't requested again. A failed request can pause further ones, so that a service that is down doesn't delay each claim.
  * The first copy returned after a failure causes a warning, later ones don't.
  *
@@ -262,7 +262,7 @@ export type ClaimOrLedgerCopyReader = (target: ClaimReference, deadline?: Deadli
 export function createClaimReader(
   io: Io,
   { renews, warn = io.warn }: { readonly renews: boolean; readonly warn?: Io['warn'] },
-): ClaimOrLedgerCopyReader {
+): ClaimReader {
   let client: ServiceClient | undefined
   let pauseEnd = Number.NEGATIVE_INFINITY
   let isWarned = false

@@ -1,12 +1,12 @@
 import { isUtf8 } from 'node:buffer'
 import type { ShellCommandEnd } from '../context.ts'
-import { type AuthoritativeTxtLookupResult, lookUpTxtInZone } from '../dns/lookup.ts'
-import { createChildController, pickDnsEffects } from '../dns/wire/ask.ts'
+import { lookUpTxtInZone, type TxtLookupResult } from '../dns/lookup.ts'
+import { createChildController, createDnsEffects } from '../dns/wire/ask.ts'
 import { formatHostField, parseDomainName } from '../dns/wire/name.ts'
 import { hasTxtValue } from '../dns/wire/txt-answer.ts'
 import { CliError, InterruptedError, usageError } from '../errors.ts'
 import { invalidResponseError } from '../service/problems.ts'
-import { parseDnsSettings } from '../settings/settings.ts'
+import { getDnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { writeStderrLines } from '../terminal/notices.ts'
 import { DEFAULT_TTL_SECONDS, quoteTxtStrings, quoteTxtValue, type TxtRecord } from './record.ts'
@@ -20,7 +20,7 @@ const TIMEOUT_MS = 120_000
  * @throws CliError `values_unknown`, exit 8, if the other TXT values at the name can't be seen or passed to that command;
  *   `publish_failed`, exit 7, if that command fails; `InterruptedError` after a signal
  */
-export type PublishReturningMessage = (record: TxtRecord) => Promise<string>
+export type PublishFunction = (record: TxtRecord) => Promise<string>
 
 /**
  * Creates the function that runs the `--publish` command, with the record in its environment (docs/publish.md). The function
@@ -52,8 +52,8 @@ export async function requirePublishFunction(command: string, io: Io) {
     const checked = parseDomainName(record.name)
     if (!checked.ok) throw invalidResponseError(checked.problem)
     const name = checked.ascii
-    const servers = parseDnsSettings(io.settings)
-    const { zone, set, reason, partial } = await lookUpTxtInZone(name, servers, pickDnsEffects(io))
+    const servers = getDnsSettings(io.settings)
+    const { zone, set, reason, partial } = await lookUpTxtInZone(name, servers, createDnsEffects(io))
     if (hasTxtValue(set?.values ?? partial, record.value))
       return `${name} has the TXT value already: the command wasn't run`
     if (set === null || zone === null) throw valuesUnknown(name, reason ?? 'its zone has no name')
@@ -81,7 +81,7 @@ export async function requirePublishFunction(command: string, io: Io) {
 }
 
 /** All TXT values at a name, with the TTL of the set. */
-type TxtSet = NonNullable<AuthoritativeTxtLookupResult['set']>
+type TxtSet = NonNullable<TxtLookupResult['set']>
 
 /**
  * Returns the environment variables of the `--publish` command.

@@ -1,12 +1,12 @@
 import { checkDns, type DnsCheckRequest, type ExpectedTxt } from '../dns/check.ts'
 import type { CheckReport } from '../dns/report.ts'
 import { type RepeatedCheckResult, waitForRecord } from '../dns/wait.ts'
-import { pickDnsEffects } from '../dns/wire/ask.ts'
+import { createDnsEffects } from '../dns/wire/ask.ts'
 import { CliError } from '../errors.ts'
 import type { ConcurrencyLimiter } from '../limiter.ts'
 import { createThrottledProgressFormatter } from '../service/follow.ts'
 import type { DomainClaim } from '../service/types.ts'
-import { parseDnsSettings } from '../settings/settings.ts'
+import { getDnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
 import type { Deadline } from '../timeout.ts'
@@ -31,7 +31,7 @@ const CLAIM_POLL_MS = 60_000
 
 /** Checks DNS once, with the resolvers of the settings. */
 export function checkDnsOnce(wanted: ExpectedTxt, options: DnsCheckOptions, io: Io): Promise<CheckReport> {
-  const run = () => checkDns({ ...options, ...parseDnsSettings(io.settings), ...wanted }, pickDnsEffects(io))
+  const run = () => checkDns({ ...options, ...getDnsSettings(io.settings), ...wanted }, createDnsEffects(io))
   return options.inTurn === undefined ? run() : options.inTurn(run)
 }
 
@@ -70,8 +70,8 @@ export async function* watchDns(
   let hasResult = false
   let claim = watched?.claim
   try {
-    const request = { ...options, ...parseDnsSettings(io.settings), ...wanted }
-    for await (const step of waitForRecord(request, pickDnsEffects(io), options.inTurn)) {
+    const request = { ...options, ...getDnsSettings(io.settings), ...wanted }
+    for await (const step of waitForRecord(request, createDnsEffects(io), options.inTurn)) {
       hasResult = true
       if (watched !== undefined && !step.report.ready && clock.monotonic() - polledAt >= CLAIM_POLL_MS) {
         polledAt = clock.monotonic()

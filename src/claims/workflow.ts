@@ -7,7 +7,7 @@ import type { Io } from '../terminal/io.ts'
 import { clip } from '../terminal/sanitize.ts'
 import { createDeadline, remainingMsOrMin } from '../timeout.ts'
 import type { CLAIM_EVENT_MEANINGS } from './definition.ts'
-import { readClaimsOf, toComparableDomain } from './ledger.ts'
+import { findClaimsByDomain, toComparableDomain } from './ledger.ts'
 import { describeDomain, domainArg, getClaimState } from './lifecycle.ts'
 import {
   bestEffortOptions,
@@ -19,7 +19,7 @@ import {
   requestVerification,
   unknownClaimError,
 } from './load.ts'
-import type { PublishReturningMessage } from './publish.ts'
+import type { PublishFunction } from './publish.ts'
 import { requireExpectedTxt, requireRecord } from './record.ts'
 import { checkDnsOnce, type DnsCheckOptions, mayVerifyInWait, toTimeoutError, watchDns } from './watch-dns.ts'
 
@@ -72,7 +72,7 @@ export interface ClaimWorkflowOptions extends DnsCheckOptions {
   /** Whether to only resume the domain's newest claim in the ledger, and never start a new claim. */
   readonly resumeOnly?: boolean
   /** Adds the record to DNS; undefined if the user adds the record. */
-  readonly publish?: PublishReturningMessage | undefined
+  readonly publish?: PublishFunction | undefined
 }
 
 /** Milliseconds between polls of a claim, and between attempts of a verification request: growing from `firstMs` to `maxMs`. */
@@ -137,7 +137,7 @@ async function* createOrResume(
 ): ClaimOpening {
   const { io } = access
   const { name, region } = request
-  const [entry] = await readClaimsOf(name, io)
+  const [entry] = await findClaimsByDomain(name, io)
   const isOtherRegion = (entry?.claim.region ?? region) !== (region ?? entry?.claim.region)
   // An open claim in another region can't be moved: the requested region needs a new claim, which supersedes the open one. So
   // don't resume it below.
@@ -167,7 +167,7 @@ async function* createOrResume(
  */
 export async function* requestNewClaim(request: CreateClaimRequest, access: ClientWithIo): ClaimOpening {
   const { io } = access
-  const [before] = await readClaimsOf(request.name, io)
+  const [before] = await findClaimsByDomain(request.name, io)
   const earlier = before && getClaimState(before.claim, io.clock.now()).isOpen ? before.claim : undefined
   // Unless the user set a region, request the region of the domain's open claim: otherwise the service would start the new claim
   // in its default region.

@@ -4,7 +4,7 @@ import type { Context } from '../context.ts'
 import { Exit, type ExitCode } from '../errors.ts'
 import { type CompletionSource, type OptionDefinition, toLongFlag } from '../settings/option.ts'
 import { DEFAULT_PROFILE } from '../settings/profiles.ts'
-import { type GivenOptions, gatherSettings } from '../settings/settings.ts'
+import { type GivenOptions, resolveSettings } from '../settings/settings.ts'
 import { SETTING_KEYS, SETTINGS, type SettingDefinition, settingName } from '../settings/table.ts'
 import { loadCommand, readOption, type SplitArgv, splitArgv, subcommandsOf, takesValue } from './line.ts'
 
@@ -138,5 +138,5 @@ async function listValues(
 function readSettings(before: readonly string[], context: Context) {
   const [profile, baseUrl] = [readOption(before, '--profile'), readOption(before, '--base-url')]
   const options: GivenOptions = { ...(profile && { profile }), ...(baseUrl && { baseUrl }) }
-  return gatherSettings(options, [], context)
+  return resolveSettings(options, [], context)
 }

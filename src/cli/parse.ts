@@ -4,7 +4,7 @@ import { createGlobalOptions, formatArgumentHelp, getOptionsInHelp, ROOT_HELP } 
 import { commandTree } from '../commands/tree.ts'
 import type { Context } from '../context.ts'
 import { Exit, type ExitCode, usageError } from '../errors.ts'
-import { type GivenOptions, gatherSettings, type Settings, usesEtcdStore } from '../settings/settings.ts'
+import { type GivenOptions, resolveSettings, type Settings, usesEtcdStore } from '../settings/settings.ts'
 import { createPalette, type Palette, usesColor } from '../terminal/color.ts'
 import { createIo, ignoreClosedStdout } from '../terminal/io.ts'
 import {
@@ -17,7 +17,7 @@ import {
 } from './help.ts'
 import { isCommandGroup, loadCommand, type SplitArgv, splitArgv } from './line.ts'
 import { addOptions, checkOptionRelations, readGivenOptions } from './options.ts'
-import { asksForJson, convertCommanderErrorToUsageError } from './print-error.ts'
+import { asksForJson, convertCommanderError } from './print-error.ts'
 
 /**
  * Parses a command line with commander, and runs its command.
@@ -26,7 +26,7 @@ import { asksForJson, convertCommanderErrorToUsageError } from './print-error.ts
  * @returns 0; or 2 after the help of a group that was given without a command
  * @throws CliError for a command line that can't be parsed, usually exit 2; the error of the command
  */
-export async function runCommandLineOrThrow(argv: readonly string[], context: Context): Promise<ExitCode> {
+export async function runCommandLine(argv: readonly string[], context: Context): Promise<ExitCode> {
   const line = splitArgv(argv)
   const definition = await loadCommand(line)
   const printed = { out: '', err: '' }
@@ -46,7 +46,7 @@ export async function runCommandLineOrThrow(argv: readonly string[], context: Co
       // `mailclaim` without arguments exits 0, because new users type it first; a group without a command is a usage error.
       return isRoot ? Exit.done : Exit.usage
     }
-    if (error.exitCode !== 0) throw convertCommanderErrorToUsageError(error, line, definition)
+    if (error.exitCode !== 0) throw convertCommanderError(error, line, definition)
     await context.stdout.write(printed.out)
     return Exit.done
   }
@@ -162,7 +162,7 @@ async function runCommand(
   context: Context,
 ): Promise<void> {
   const { output, toleratesDamagedConfig = false, toleratesClosedPipe, run } = definition
-  const settings = await gatherSettings(options, argv, context, output.usualFormat)
+  const settings = await resolveSettings(options, argv, context, output.usualFormat)
   if (settings.configProblem !== undefined && !toleratesDamagedConfig) throw settings.configProblem
   checkFieldsOption(settings, definition)
   if (definition.account === 'signed_in') await checkProfile(settings, context)

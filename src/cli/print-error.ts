@@ -67,7 +67,7 @@ export function asksForJson(argv: readonly string[]): boolean {
 /**
  * Converts commander's error into a usage error. Leaves out text that may be the value of a mistyped option, such as an API key.
  */
-export function convertCommanderErrorToUsageError(
+export function convertCommanderError(
   error: CommanderError,
   line: SplitArgv,
   definition: CommandDefinition | undefined,

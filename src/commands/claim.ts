@@ -5,10 +5,10 @@ import {
   DEFAULT_CLAIM_TIMEOUT_SECONDS,
   isBatch,
 } from '../claims/definition.ts'
-import type { PublishReturningMessage } from '../claims/publish.ts'
+import type { PublishFunction } from '../claims/publish.ts'
 import { CHECK_REPORT_FIELDS } from '../dns/report.ts'
 import { CLAIM_FIELDS } from '../service/types.ts'
-import { createDeadlineOrUnlimited } from '../timeout.ts'
+import { createCommandDeadline } from '../timeout.ts'
 import { askForDomain, createClaimRequest, NEW_CLAIM_OPTIONS } from './claims/create-options.ts'
 import { defineCommand, defineTimeout, listEventFieldPaths, PUBLIC_RESOLVERS_OPTION } from './definition.ts'
 
@@ -64,25 +64,25 @@ export const command = defineCommand({
   async run({ arguments: domains, options }, io) {
     const { timeout = DEFAULT_CLAIM_TIMEOUT_SECONDS, check = true, publish } = options
     const { throughBlocked, publicResolvers } = options
-    const [{ runClaim }, { readClaimsOf }, { requirePublishFunction }] = await Promise.all([
+    const [{ runClaim }, { findClaimsByDomain }, { requirePublishFunction }] = await Promise.all([
       import('../claims/workflow.ts'),
       import('../claims/ledger.ts'),
       import('../claims/publish.ts'),
     ])
     const publisher = publish === undefined ? undefined : await requirePublishFunction(publish, io)
-    const deadline = createDeadlineOrUnlimited({ timeout }, io.clock)
+    const deadline = createCommandDeadline({ timeout }, io.clock)
     const flow = { deadline, throughBlocked, check, publicResolvers, resumeOnly: options.all === true }
     if (!isBatch(domains, options)) {
-      const [{ requireDomain }, { printEventsThenClaim }, session, { createChecklist }] = await Promise.all([
+      const [{ parseDomain }, { printEventsThenClaim }, session, { createChecklist }] = await Promise.all([
         import('../claims/load.ts'),
         import('../claims/write.ts'),
         import('../session/client.ts'),
         import('./claim-checklist.ts'),
       ])
-      const request = createClaimRequest(requireDomain(domains[0] ?? (await askForDomain(io))), options)
+      const request = createClaimRequest(parseDomain(domains[0] ?? (await askForDomain(io))), options)
       const client = session.openClient(io)
       const events = runClaim(request, { options: { ...flow, publish: publisher }, client, io })
-      const [newest] = await readClaimsOf(request.name, io)
+      const [newest] = await findClaimsByDomain(request.name, io)
       await printEventsThenClaim(events, createChecklist(publish !== undefined, io), newest?.claim, io)
       return
     }
@@ -101,11 +101,11 @@ export const command = defineCommand({
         outputsEvents: true,
         deadline,
         async perform({ domain, region }, run) {
-          const [newest] = await readClaimsOf(domain, run.io)
+          const [newest] = await findClaimsByDomain(domain, run.io)
           const done = resultIfCompleted(newest, io.clock.now())
           if (done !== undefined) return done
           const says = (line: string) => run.say(`${domain}: ${line}`)
-          const publishes: PublishReturningMessage | undefined =
+          const publishes: PublishFunction | undefined =
             publisher && ((record) => run.dns.inTurn(() => publisher(record, says)))
           const request = createClaimRequest(domain, options, region)
           const own = { ...flow, ...run.dns, publish: publishes }

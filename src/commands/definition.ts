@@ -1,6 +1,6 @@
 import type { ErrorCode, ErrorGroupName } from '../errors.ts'
 import type { CompletionSource, OptionDefinition, OptionValues } from '../settings/option.ts'
-import { MAX_TIMEOUT_OPTION_SECONDS, parseNumberOfSeconds } from '../settings/parse-value.ts'
+import { MAX_TIMEOUT_OPTION_SECONDS, parseSeconds } from '../settings/parse-value.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 
@@ -35,7 +35,7 @@ export interface OutputDefinition {
 }
 
 /** Arguments and options of a command line, as a command's `run` gets them. */
-export interface CommandArgumentsAndOptions<Options extends readonly OptionDefinition[]> {
+export interface CommandInput<Options extends readonly OptionDefinition[]> {
   /** Positional arguments in order. The list ends before the first omitted argument. */
   readonly arguments: readonly string[]
   readonly options: OptionValues<Options>
@@ -71,7 +71,7 @@ export interface CommandDefinition<
   readonly toleratesClosedPipe?: true
   /** Whether the command runs despite an unreadable or damaged configuration file, with an empty configuration. */
   readonly toleratesDamagedConfig?: true
-  run(input: CommandArgumentsAndOptions<Options>, io: Io): Promise<void>
+  run(input: CommandInput<Options>, io: Io): Promise<void>
 }
 
 /** Returns the fields that `--fields` accepts: an item's JSON fields and the fields of columns, which may be computed. */
@@ -108,7 +108,7 @@ export function defineTimeout(own: Partial<Pick<OptionDefinition, 'description' 
   return {
     flags: '--timeout <seconds>',
     description: 'give up after this long, with exit 8 (7 if the service never answered)',
-    parse: (text: string, name: string) => parseNumberOfSeconds(text, name, MAX_TIMEOUT_OPTION_SECONDS),
+    parse: (text: string, name: string) => parseSeconds(text, name, MAX_TIMEOUT_OPTION_SECONDS),
     ...own,
   } as const
 }

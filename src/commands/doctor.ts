@@ -45,7 +45,7 @@ const MARKS: Readonly<Record<CheckStatus, { mark: string; paint: keyof Palette }
 
 /** Writes each result to stdout: check, message, and a remedy, if any, below it, wrapped to the width of the output. */
 async function writeResults(results: readonly NamedCheckResult[], io: Io): Promise<void> {
-  const { indentIfItFits, wrapMessageKeepingCommand } = await import('../terminal/measure.ts')
+  const { indentPiece, wrapMessageKeepingCommand } = await import('../terminal/measure.ts')
   const { palette } = await createRenderContext(io)
   const { columns: width = 80 } = io.stdout
   const label = Math.max(...results.map(({ check }) => check.length)) + 2
@@ -56,7 +56,7 @@ async function writeResults(results: readonly NamedCheckResult[], io: Io): Promi
       wrapMessageKeepingCommand(sanitizeLine(text), Math.max(16, width - label - 2)),
     )
     const head = `${palette[paint](mark)} ${palette.strong(check)}${' '.repeat(label - check.length)}`
-    const lines = [head + first, ...rest.map((line) => indentIfItFits(line, label + 2, width))]
+    const lines = [head + first, ...rest.map((line) => indentPiece(line, label + 2, width))]
     await io.stdout.write(`${lines.join('\n')}\n`)
   }
 }

@@ -58,7 +58,7 @@ export async function printLocalList(
  *
  * @throws CliError as `readListPages`; the message tells the number of printed items, if any, except for an interrupt
  */
-export async function printServiceListPages<T extends { readonly id?: string | null }>(
+export async function printServiceList<T extends { readonly id?: string | null }>(
   list: ServiceListDefinition<T>,
   flags: OptionValues<ReturnType<typeof createPagingOptions>>,
   io: Io,

@@ -1,4 +1,4 @@
-import { parseNumberOfSeconds } from '../settings/parse-value.ts'
+import { parseSeconds } from '../settings/parse-value.ts'
 import { plainColumns } from '../terminal/columns.ts'
 import { defineCommand } from './definition.ts'
 
@@ -15,7 +15,7 @@ export const command = defineCommand({
       flags: '--timeout <seconds>',
       description: 'how long to wait for the browser',
       default: String(DEFAULT_TIMEOUT_SECONDS),
-      parse: (text, name) => parseNumberOfSeconds(text, name),
+      parse: (text, name) => parseSeconds(text, name),
     },
     {
       flags: '--with-api-key',

@@ -1,4 +1,4 @@
-import type { SessionRemovalResult } from '../session/sign-in.ts'
+import type { SignOutResult } from '../session/sign-in.ts'
 import { addProfileFlag } from '../settings/profiles.ts'
 import { plainColumns } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
@@ -21,7 +21,7 @@ export const command = defineCommand({
     const { listProfilesThatMayHoldSecrets, requireKnownProfile } = await import('../session/profiles.ts')
     const { value: current, source } = io.settings.profile
     const profiles = options.all ? listProfilesThatMayHoldSecrets(io) : [current]
-    const forgotten: SessionRemovalResult[] = []
+    const forgotten: SignOutResult[] = []
     for (const profile of profiles) forgotten.push(await forgetProfile(io, profile))
     // Reject an unknown profile only after removing its secret: a keychain item may remain although the profile's files are gone.
     if (!options.all && source !== 'default' && forgotten.every(hadNoSession))
@@ -42,30 +42,30 @@ export const command = defineCommand({
 })
 
 /** Whether the profile had no session, and deleting its keychain item caused no problem. */
-const hadNoSession = ({ wasSignedIn, problem }: SessionRemovalResult): boolean =>
+const hadNoSession = ({ wasSignedIn, problem }: SignOutResult): boolean =>
   !wasSignedIn && problem === undefined
 
 /**
  * Signs a profile out on this machine, and also in etcd if it is the current profile and has the store `etcd`: `io` has no
  * settings of other profiles with which to reach etcd.
  */
-async function forgetProfile(io: Io, profile: string): Promise<SessionRemovalResult> {
+async function forgetProfile(io: Io, profile: string): Promise<SignOutResult> {
   const { usesEtcdStore } = await import('../settings/settings.ts')
-  const { removeLocalSession } = await import('../session/sign-in.ts')
+  const { signOutLocally } = await import('../session/sign-in.ts')
   const isInEtcd = profile === io.settings.profile.value && usesEtcdStore(io.settings)
   if (!isInEtcd) {
     const { profileFiles } = await import('../session/session-file.ts')
     const { removeLocalEtcdFiles } = await import('../session/shared/local.ts')
     removeLocalEtcdFiles(profileFiles(io, profile))
   }
-  const local = await removeLocalSession(io, profile)
+  const local = await signOutLocally(io, profile)
   if (!isInEtcd) return local
-  const { markEtcdSessionEnded } = await import('../session/shared/sign-in.ts')
-  const { wasSignedIn, session = local.session } = await markEtcdSessionEnded(io, profile)
+  const { endEtcdSession } = await import('../session/shared/sign-in.ts')
+  const { wasSignedIn, session = local.session } = await endEtcdSession(io, profile)
   return { ...local, session, wasSignedIn: wasSignedIn || local.wasSignedIn }
 }
 
-async function reportForgotten(forgotten: readonly SessionRemovalResult[], io: Io): Promise<void> {
+async function reportForgotten(forgotten: readonly SignOutResult[], io: Io): Promise<void> {
   if (forgotten.length === 0) await io.say('No profile is signed in.')
   for (const { profile, wasSignedIn, session, problem } of forgotten) {
     if (problem !== undefined) await io.warn(`the keychain may still hold a secret of profile ${profile}`)

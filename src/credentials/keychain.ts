@@ -34,7 +34,7 @@ type KeychainCall = Pick<KeychainRequest, 'operation' | 'account' | 'secret' | '
  * @returns the secret for `get`, null if there is no item; whether there was an item for `delete`; true for `set`
  * @throws CliError `store_unavailable`, exit 4, if the call fails; the abort reason of the request's signal
  */
-export async function callKeychainOrThrow(
+export async function callKeychain(
   context: Pick<Context, 'keychain' | 'stdin' | 'stderr'>,
   profile: string,
   request: KeychainCall,
@@ -55,7 +55,7 @@ function unavailable(message: string, remedy: string, profile: string, cause?: F
   return new CliError('store_unavailable', message, { hint, cause })
 }
 
-/** Whether an error of `callKeychainOrThrow` says that this machine has no keychain or no library for it. */
+/** Whether an error of `callKeychain` says that this machine has no keychain or no library for it. */
 export function isNoKeychainError(error: unknown): boolean {
   if (!(error instanceof CliError)) return false
   const { reason } = (error.cause ?? {}) as Partial<Failure>
@@ -73,7 +73,7 @@ export async function testKeychain(
 ): Promise<void> {
   const account = `${profile} self-test ${Buffer.from(context.random.bytes(6)).toString('hex')}`
   const call = (request: Pick<KeychainCall, 'operation' | 'secret'>) =>
-    callKeychainOrThrow(context, profile, { ...request, account, signal: context.interrupts.signal })
+    callKeychain(context, profile, { ...request, account, signal: context.interrupts.signal })
   await call({ operation: 'set', secret: 'self-test' })
   const read = await call({ operation: 'get' }).finally(() => call({ operation: 'delete' }))
   if (read !== 'self-test') throw unavailable('the keychain does not keep what it is given', '', profile)

@@ -10,7 +10,7 @@ import { createCheckReport, onlyResolversCanShowRecord } from './rules.ts'
 import { observeNameServers } from './servers.ts'
 import { type CheckCache, createCheckCache } from './shared-cache.ts'
 import { DNS_PORT, type DnsServer, PUBLIC_RESOLVERS } from './wire/address.ts'
-import { createChildController, type DnsEffects, limitTotalQueries, tryQuery } from './wire/ask.ts'
+import { createChildController, type DnsEffects, limitTotalQueries, queryDns } from './wire/ask.ts'
 import { parseDomainName } from './wire/name.ts'
 import { readTxtAnswer } from './wire/txt-answer.ts'
 
@@ -120,7 +120,7 @@ export async function collectDnsObservations(
     const isHidden = server && !servers.some((one) => one.alias) && seenBy.some((one) => one.alias)
     // A CNAME that only resolvers show may be outdated, or hidden beside TXT records at the name servers. So query a name server
     // for the CNAME, which it returns if it has one.
-    const cname = isHidden ? await tryQuery(server, { name, type: 'CNAME' }, check) : undefined
+    const cname = isHidden ? await queryDns(server, { name, type: 'CNAME' }, check) : undefined
     const target = cname && readTxtAnswer(cname, name).alias
     const beside = target ? { alias: { targets: [target], isKnown: true, hasTxtBeside: true as const } } : {}
     return { ...seen, ...beside, resolvers: seenBy, otherNames, dnssec, limitReached: limited.isReached() }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { DnsServerAddress } from '../context.ts'
 import type { CheckRun } from './locate.ts'
 import type { FoundZone, ZoneDnssecObservation } from './observations.ts'
-import { tryQuery } from './wire/ask.ts'
+import { queryDns } from './wire/ask.ts'
 import type { DnsReply, RecordOf } from './wire/message.ts'
 
 /**
@@ -24,7 +24,7 @@ export async function observeDnssec(
   check: CheckRun,
 ): Promise<ZoneDnssecObservation | null> {
   if (parent === null) return null
-  const ds = await tryQuery(parent, { name: zone, type: 'DS', dnssecOk: true }, check)
+  const ds = await queryDns(parent, { name: zone, type: 'DS', dnssecOk: true }, check)
   // A truncated response might lack the DS record that matches the zone's DNSKEY. And only NOERROR and NXDOMAIN prove the absence
   // of DS records.
   if (ds?.aa !== true || ds.tc || !['NOERROR', 'NXDOMAIN'].includes(ds.rcode)) return null
@@ -34,10 +34,10 @@ export async function observeDnssec(
   const observed = (state: ZoneDnssecObservation['state'], keys?: DnsReply) => ({
     state,
     keyTags: signers.map(({ keyTag }) => keyTag),
-    keys: [ds, keys].flatMap((message) => (message === undefined ? [] : keyDataWithoutTtl(message))),
+    keys: [ds, keys].flatMap((message) => (message === undefined ? [] : toComparableKeyData(message))),
   })
   if (signers.length === 0) return observed('unsigned')
-  const signed = (type: 'DNSKEY' | 'SOA') => tryQuery(server, { name: zone, type, dnssecOk: true }, check)
+  const signed = (type: 'DNSKEY' | 'SOA') => queryDns(server, { name: zone, type, dnssecOk: true }, check)
   const [dnskey, soa] = await Promise.all([signed('DNSKEY'), signed('SOA')])
   // Without a complete authoritative response, the DNSKEY that matches the DS record might be missing, so the state is unknown.
   if (dnskey?.aa !== true || dnskey.tc || dnskey.rcode !== 'NOERROR') return null
@@ -59,7 +59,7 @@ export async function observeDnssec(
  * Returns the DS and DNSKEY records in the answers of a response, and the signatures over DNSKEY, as texts to compare: without
  * TTLs, because a resolver's cache counts these down.
  */
-export function keyDataWithoutTtl({ answers }: DnsReply): string[] {
+export function toComparableKeyData({ answers }: DnsReply): string[] {
   const ofKeys = answers.filter(
     (one) =>
       one.type === 'DS' || one.type === 'DNSKEY' || (one.type === 'RRSIG' && one.typeCovered === 'DNSKEY'),

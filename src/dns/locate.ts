@@ -2,8 +2,8 @@ import type { DnsServerAddress } from '../context.ts'
 import type { Deadline } from '../timeout.ts'
 import { type Delegation, type FoundZone, OUTCOME_LABELS, type ZoneLocation } from './observations.ts'
 import type { CheckCache } from './shared-cache.ts'
-import { type DnsServer, formatResolver, hasIpv6Address, isRemoteOrTestServer } from './wire/address.ts'
-import { awaitPreferredOrAny, type DnsEffects, tryQuery, trySendQuery } from './wire/ask.ts'
+import { canBeNameServerAddress, type DnsServer, formatResolver, hasIpv6Address } from './wire/address.ts'
+import { awaitPreferredOrAny, type DnsEffects, queryDns, trySendQuery } from './wire/ask.ts'
 import { collectNsHosts, type DnsReply, findSoa, type ResourceRecord } from './wire/message.ts'
 import { canQueryName, collectNonRootAncestors, countLabels, isWithin } from './wire/name.ts'
 import { isRegistryZone, registrableDomainOf } from './wire/registry.ts'
@@ -145,7 +145,7 @@ async function askServers(at: FoundZone, target: string, check: CheckRun) {
   const servers = await findServerAddresses(at, check)
   const askOne = async (server: DnsServerAddress) => {
     if (check.cache.isSilent(server)) return undefined
-    const message = await tryQuery(server, { name: target, type: 'SOA' }, check, LEVEL_MS)
+    const message = await queryDns(server, { name: target, type: 'SOA' }, check, LEVEL_MS)
     if (message === undefined) return undefined
     const referral = readReferral(message, zone, target, check.port)
     const isEnd = message.aa && hasData(message) && isAnswer(message) && !isFromAbove(message, zone)
@@ -177,7 +177,7 @@ async function findFinalZone(at: FoundZone, reply: PathReply, target: string, ch
   if (zone === at.zone) return at
   // A server with authority over a zone and its parent zone sends no referral to the lower one. So query the same server for the
   // lower zone's NS records.
-  const answer = await tryQuery(server, { name: zone, type: 'NS' }, check, LEVEL_MS)
+  const answer = await queryDns(server, { name: zone, type: 'NS' }, check, LEVEL_MS)
   const own = answer && readDelegation(answer, zone, check.port)
   const isUsable = own !== undefined && (await findServerAddresses(own, check)).length > 0
   return extendPath(at, isUsable ? own : singleServerZone(zone, server), null)
@@ -196,7 +196,7 @@ const singleServerZone = (zone: string, server: DnsServerAddress): Delegation =>
 async function findZoneSoa({ server, message }: PathReply, target: string, zone: string, check: CheckRun) {
   const levels = [target, ...collectNonRootAncestors(target).toReversed()]
   for (const name of levels.filter((level) => isWithin(level, zone))) {
-    const answer = name === target ? message : await tryQuery(server, { name, type: 'SOA' }, check, LEVEL_MS)
+    const answer = name === target ? message : await queryDns(server, { name, type: 'SOA' }, check, LEVEL_MS)
     const isAlias = answer?.answers.some(({ type }) => type === 'CNAME')
     const soa = answer === undefined || isAlias ? undefined : findSoa(answer)
     if (soa !== undefined && isWithin(target, soa.zone) && isWithin(soa.zone, zone)) return soa
@@ -278,11 +278,11 @@ function alternateFamilies(servers: readonly DnsServerAddress[]): DnsServerAddre
 export function resolveHost(host: string, check: CheckRun): Promise<readonly DnsServerAddress[] | undefined> {
   const { resolvers, port, cache } = check
   const lookUp = async (resolver: DnsServer, type: 'A' | 'AAAA') => {
-    const message = await tryQuery(resolver, { name: host, type, ...RECURSIVE }, check, RESOLVER_MS)
+    const message = await queryDns(resolver, { name: host, type, ...RECURSIVE }, check, RESOLVER_MS)
     if (message === undefined) return undefined
     const all = readAddresses(message.answers, port)
     const isDenied = all.length === 0 && ['NOERROR', 'NXDOMAIN'].includes(message.rcode) && message.ra
-    const usable = all.filter(isRemoteOrTestServer)
+    const usable = all.filter(canBeNameServerAddress)
     return isDenied || usable.length > 0 ? usable : undefined
   }
   const look = async () => {

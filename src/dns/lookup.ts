@@ -4,7 +4,7 @@ import type { DnsEffects } from './wire/ask.ts'
 import { deduplicateValues, haveSameValues, type TxtRdata } from './wire/txt-answer.ts'
 
 /** Result of a TXT lookup at the authoritative servers of a name. */
-export interface AuthoritativeTxtLookupResult {
+export interface TxtLookupResult {
   /** Zone that holds the name; null if it wasn't found. */
   readonly zone: string | null
   /** Host names of the zone's name servers (an address if no name is known); empty if the zone wasn't found. */
@@ -28,7 +28,7 @@ export async function lookUpTxtInZone(
   name: string,
   request: Pick<DnsCheckRequest, 'resolvers' | 'authoritativePort' | 'deadline'>,
   effects: DnsEffects,
-): Promise<AuthoritativeTxtLookupResult> {
+): Promise<TxtLookupResult> {
   const seen = await collectDnsObservations({ ...request, name, expected: null }, effects, false)
   const { location } = seen
   const { genuine, interception } = detectInterception(seen)
@@ -37,7 +37,7 @@ export async function lookUpTxtInZone(
   const [zone, hosts] = location.kind === 'found' ? [location.zone, location.hosts] : [null, new Map()]
   const result = { zone, nameservers: [...hosts.keys()], set: null, reason: null, partial: [] }
   const partial = answers.flatMap(({ values }) => values)
-  const unknown = (reason: string): AuthoritativeTxtLookupResult => ({ ...result, reason, partial })
+  const unknown = (reason: string): TxtLookupResult => ({ ...result, reason, partial })
   if (location.kind === 'no_domain') return unknown(`${location.domain} doesn't exist in DNS`)
   if (location.kind === 'lost')
     return unknown(`its name servers weren't found: ${location.replies.join(', ') || 'no resolver'}`)

@@ -1,7 +1,7 @@
 import type { DnsServerAddress } from '../context.ts'
 import { type CheckRun, isFromZone } from './locate.ts'
 import type { OtherNameWithTxt } from './observations.ts'
-import { tryQuery } from './wire/ask.ts'
+import { queryDns } from './wire/ask.ts'
 import { canQueryName, isWithin } from './wire/name.ts'
 import { haveSameValues, readTxtAnswer } from './wire/txt-answer.ts'
 
@@ -51,7 +51,7 @@ export async function findTxtAtOtherNames(server: DnsServerAddress, zone: string
   const { name } = check
   const txtAt = async (owner: string) => {
     if (!canQueryName(owner)) return undefined
-    const message = await tryQuery(server, { name: owner, type: 'TXT' }, check, SERVER_MS)
+    const message = await queryDns(server, { name: owner, type: 'TXT' }, check, SERVER_MS)
     return message && isFromZone(message, zone) ? readTxtAnswer(message, owner) : undefined
   }
   // Random label that nobody has published, so records at it come from a wildcard.

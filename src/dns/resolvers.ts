@@ -1,9 +1,9 @@
-import { keyDataWithoutTtl } from './dnssec.ts'
+import { toComparableKeyData } from './dnssec.ts'
 import type { CheckRun } from './locate.ts'
 import { isConclusive, type ResolverObservation } from './observations.ts'
 import { toTxtObservation } from './servers.ts'
 import type { DnsServer } from './wire/address.ts'
-import { tryQuery, trySendQuery } from './wire/ask.ts'
+import { queryDns, trySendQuery } from './wire/ask.ts'
 import { collectNsHosts, type DnsReply } from './wire/message.ts'
 
 /** Maximum milliseconds for the TXT queries to a resolver, which queries servers from the root down if its cache is empty. */
@@ -41,7 +41,7 @@ export async function observeResolver(
     textsOf: (message: DnsReply) => readonly string[],
   ) => {
     const flags = { recursionDesired: true, checkingDisabled: true, dnssecOk: true }
-    const asked = types.map((type) => tryQuery(resolver, { name: zone ?? name, type, ...flags }, check))
+    const asked = types.map((type) => queryDns(resolver, { name: zone ?? name, type, ...flags }, check))
     const messages = (await Promise.all(asked)).flatMap((message) => message ?? [])
     const ttls = messages.flatMap(({ answers }) => answers.map(({ ttl }) => ttl))
     return { texts: messages.flatMap(textsOf), ttl: Math.max(0, ...ttls) }
@@ -57,5 +57,5 @@ export async function observeResolver(
   // report failed validation only if a second query without the CD bit also gets SERVFAIL.
   const again = await observe(false)
   if (again.outcome !== 'servfail') return again
-  return { ...again, failsValidation: true, cached: await queryCached(['DS', 'DNSKEY'], keyDataWithoutTtl) }
+  return { ...again, failsValidation: true, cached: await queryCached(['DS', 'DNSKEY'], toComparableKeyData) }
 }

@@ -11,7 +11,7 @@ import {
   type TxtObservation,
 } from './observations.ts'
 import type { CheckReport, Finding } from './report.ts'
-import { type FaultWithValues, findFormatFault, findSpecificFault, looksLikeAnyProof } from './value.ts'
+import { type FaultWithValues, findFormatFault, findSpecificFault, looksLikeVerification } from './value.ts'
 import { formatResolver, hasIpv6Address } from './wire/address.ts'
 import { formatHostField } from './wire/name.ts'
 import { findPublicSuffix, isRegistryZone, registrableDomainOf } from './wire/registry.ts'
@@ -283,7 +283,7 @@ function findSuspicions(state: ZoneState): Finding[] {
     ({ kind, values: there }) =>
       kind !== 'used' &&
       // Ignore a value with the prefix of a value at the checked name, because a service can verify several names.
-      decodeTxtValues(there).some((one) => looksLikeAnyProof(one) && !prefixes.includes(prefixOf(one))),
+      decodeTxtValues(there).some((one) => looksLikeVerification(one) && !prefixes.includes(prefixOf(one))),
   )
   const found = [
     ...values.flatMap((value): Finding[] => {

@@ -2,7 +2,7 @@ import type { DnsServerAddress } from '../context.ts'
 import { type CheckRun, findZone, isFromZone, isImplausible, MAX_NS_HOSTS, resolveHost } from './locate.ts'
 import type { CnameChain, FoundZone, ServerObservation, TxtObservation, TxtOutcome } from './observations.ts'
 import { DNS_PORT } from './wire/address.ts'
-import { awaitPreferredOrAny, type QueryResult, tryQuery, trySendQuery } from './wire/ask.ts'
+import { awaitPreferredOrAny, type QueryResult, queryDns, trySendQuery } from './wire/ask.ts'
 import { collectNsHosts, type DnsReply, findSoa } from './wire/message.ts'
 import { canQueryName, isWithin } from './wire/name.ts'
 import { findPublicSuffix } from './wire/registry.ts'
@@ -115,7 +115,7 @@ async function askServer(server: DnsServerAddress, { zone, hosts }: FoundZone, c
   if (reply.kind !== 'answer') return { ...NOT_ASKED, ...answer }
   const { message } = reply
   const [soaAnswer, nsAnswer] = await Promise.all(
-    (['SOA', 'NS'] as const).map((type) => tryQuery(server, { name: zone, type }, check, SERVER_MS)),
+    (['SOA', 'NS'] as const).map((type) => queryDns(server, { name: zone, type }, check, SERVER_MS)),
   )
   const found = soaAnswer?.aa === true ? findSoa(soaAnswer) : undefined
   const soa = found?.zone === zone ? found : null
@@ -146,7 +146,7 @@ async function answersForRegistry(server: DnsServerAddress, zone: string, check:
   if (server.port !== DNS_PORT) return false
   const name = findPublicSuffix(zone) ?? zone.slice(zone.lastIndexOf('.') + 1)
   const question = { name, type: 'SOA', recursionDesired: true } as const
-  const message = await tryQuery(server, question, check)
+  const message = await queryDns(server, question, check)
   return message !== undefined && message.answers.length > 0 && (message.ra || !message.aa)
 }
 
@@ -210,7 +210,7 @@ async function followCnames(visited: readonly string[], check: CheckRun): Promis
   const servers = known.flatMap((addresses) => addresses ?? []).slice(0, 4)
   const isGood = (one: DnsReply) =>
     ['NOERROR', 'NXDOMAIN', 'YXDOMAIN'].includes(one.rcode) && isFromZone(one, location.zone)
-  const answers = servers.map((server) => tryQuery(server, { name: target, type: 'TXT' }, check, SERVER_MS))
+  const answers = servers.map((server) => queryDns(server, { name: target, type: 'TXT' }, check, SERVER_MS))
   const message = await awaitPreferredOrAny(answers, isGood)
   // Without a response, the chain is known to lead to no value only if all of `hosts` certainly have no address.
   if (message === undefined) return nothing(known.every((addresses) => addresses?.length === 0))

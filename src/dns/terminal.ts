@@ -1,6 +1,6 @@
 import type { Palette } from '../terminal/color.ts'
 import { type Column, summarizeValues } from '../terminal/columns.ts'
-import { displayWidth, indentIfItFits, wrapLine } from '../terminal/measure.ts'
+import { displayWidth, indentPiece, wrapLine } from '../terminal/measure.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { createPagedTable } from '../terminal/table.ts'
 import type { CheckReport } from './report.ts'
@@ -107,7 +107,7 @@ function paragraph(
   const room = displayWidth(symbol)
   return wrapLine(sanitizeLine(text), Math.max(20, layout.width - room), false)
     .map((line, index) =>
-      index === 0 ? paintSymbol(symbol) + paint(line) : paint(indentIfItFits(line, room, layout.width)),
+      index === 0 ? paintSymbol(symbol) + paint(line) : paint(indentPiece(line, room, layout.width)),
     )
     .map((line) => `${line}\n`)
     .join('')

@@ -191,7 +191,7 @@ function findSplitRecords(expected: string, seen: readonly string[]): string[] |
  * Whether a value looks like some service's verification value: a prefix and a token of at least 8 characters. Ignores quotation
  * marks, backslashes, invisible characters, white space at both ends, and inside the value, white space other than spaces.
  */
-export function looksLikeAnyProof(value: string): boolean {
+export function looksLikeVerification(value: string): boolean {
   const words = value.replace(QUOTES, '').replace(INVISIBLE, (character) => (character === ' ' ? ' ' : ''))
   return TOKEN_LIKE.test(words.trim())
 }
@@ -201,7 +201,7 @@ export function looksLikeAnyProof(value: string): boolean {
  * value doesn't look like a verification value.
  */
 export function findFormatFault(value: string): 'quoted' | 'whitespace' | undefined {
-  if (!looksLikeAnyProof(value)) return undefined
+  if (!looksLikeVerification(value)) return undefined
   if (stripInvisible(value) !== value) return 'whitespace'
   return stripQuotes(value) === value ? undefined : 'quoted'
 }

@@ -1,7 +1,7 @@
 import { backoffMs, createDeadline, type Deadline } from '../timeout.ts'
 import { checkDns, type DnsCheckRequest } from './check.ts'
 import type { CheckReport } from './report.ts'
-import { type DnsEffects, tryQuery } from './wire/ask.ts'
+import { type DnsEffects, queryDns } from './wire/ask.ts'
 import { decodeTxtValues, readTxtAnswer } from './wire/txt-answer.ts'
 
 /** Milliseconds between two checks if DNS doesn't change: doubled from `firstMs` up to `maxMs`, without random variation. */
@@ -76,7 +76,7 @@ async function hasChanged({ name, nameservers }: CheckReport, request: WaitReque
   const lacking = nameservers.find(({ outcome }) => ['absent', 'mismatch', 'nxdomain'].includes(outcome))
   if (lacking === undefined || lacking.address === null) return false
   const server = { address: lacking.address, port: request.authoritativePort }
-  const message = await tryQuery(server, { name, type: 'TXT' }, { deadline: request.deadline, effects })
+  const message = await queryDns(server, { name, type: 'TXT' }, { deadline: request.deadline, effects })
   const seen = message && decodeTxtValues(readTxtAnswer(message, name).values).toSorted()
   return seen !== undefined && JSON.stringify(seen) !== JSON.stringify(lacking.values.toSorted())
 }

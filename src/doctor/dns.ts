@@ -1,7 +1,7 @@
 import type { DnsServerAddress } from '../context.ts'
 import { formatResolver } from '../dns/wire/address.ts'
-import { pickDnsEffects, trySendQuery } from '../dns/wire/ask.ts'
-import { parseDnsSettings } from '../settings/settings.ts'
+import { createDnsEffects, trySendQuery } from '../dns/wire/ask.ts'
+import { getDnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { createDeadline } from '../timeout.ts'
 import { type CheckResult, okResult, skippedResult, warningResult } from './check-result.ts'
@@ -25,12 +25,12 @@ const OVER_HTTPS = 'use a resolver over HTTPS: mailclaim config set resolver htt
  * commands may still work.
  */
 export async function examineResolvers(io: Io): Promise<CheckResult> {
-  const { resolvers: chosen } = parseDnsSettings(io.settings)
+  const { resolvers: chosen } = getDnsSettings(io.settings)
   const resolvers = chosen === 'system' ? await io.dns.systemResolvers() : chosen
   if (resolvers.length === 0) return warningResult('the system has no usable resolver', OVER_HTTPS)
   const deadline = createDeadline(RESOLVER_TIMEOUT_MS, io.clock)
   const replies = await Promise.all(
-    resolvers.map((resolver) => trySendQuery(resolver, COM_QUESTION, deadline, pickDnsEffects(io))),
+    resolvers.map((resolver) => trySendQuery(resolver, COM_QUESTION, deadline, createDnsEffects(io))),
   )
   const problems = replies.map((reply) => {
     if (reply.kind !== 'answer') return reply.reason ?? 'no answer'
@@ -51,12 +51,12 @@ export async function examineResolvers(io: Io): Promise<CheckResult> {
  * RA; other flags show that something intercepts port 53. Skipped with a configured resolver or port, which may be of private DNS.
  */
 export async function examineDirectDns(io: Io): Promise<CheckResult> {
-  const { resolvers, authoritativePort } = parseDnsSettings(io.settings)
+  const { resolvers, authoritativePort } = getDnsSettings(io.settings)
   if (authoritativePort !== 53 || resolvers !== 'system')
     return skippedResult('not applicable with a custom resolver or port, since DNS may be private')
   const deadline = createDeadline(ROOT_TIMEOUT_MS, io.clock)
   const replies = await Promise.all(
-    ROOT_SERVERS.map((server) => trySendQuery(server, ROOT_QUESTION, deadline, pickDnsEffects(io))),
+    ROOT_SERVERS.map((server) => trySendQuery(server, ROOT_QUESTION, deadline, createDnsEffects(io))),
   )
   const answers = replies.flatMap((reply) => (reply.kind === 'answer' ? reply.message : []))
   if (answers.length === 0)

@@ -1,4 +1,4 @@
-import { formatRelativeOnTerminal } from '../service/timestamps.ts'
+import { formatServiceTimestamp } from '../service/timestamps.ts'
 import type { Column } from '../terminal/columns.ts'
 
 const COUNTS = ['total', 'created', 'updated', 'skipped', 'failed'] as const
@@ -18,8 +18,8 @@ export const IMPORT_COLUMNS: readonly Column[] = [
       kind: 'number',
     }),
   ),
-  { field: 'created_at', title: 'Created at', kind: 'time', text: formatRelativeOnTerminal },
-  { field: 'completed_at', title: 'Completed at', kind: 'time', text: formatRelativeOnTerminal },
+  { field: 'created_at', title: 'Created at', kind: 'time', text: formatServiceTimestamp },
+  { field: 'completed_at', title: 'Completed at', kind: 'time', text: formatServiceTimestamp },
 ]
 
 /** Fields that the table of `imports list` keeps in a narrow terminal; their columns fit into 80 characters. */

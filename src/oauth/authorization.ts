@@ -42,7 +42,7 @@ export type AuthorizationResponse = URLSearchParams | CliError
  * @param state the state of this sign-in's authorization request
  * @returns the authorization response, or, as a string, the reason why the redirect is refused
  */
-export function readRedirectOrFault(
+export function validateRedirectQuery(
   server: oauth.AuthorizationServer,
   clientId: string,
   parameters: URLSearchParams,

@@ -18,7 +18,7 @@ const METADATA_TIMEOUT_MS = 5000
  * @throws CliError exit 7 if no connection can be made, or if both the metadata request and `{base}/oauth/token` are redirected
  *   (then the base URL is probably wrong); the interrupt's reason
  */
-export async function discoverAuthorizationServerOrDefault(
+export async function discoverAuthorizationServer(
   base: URL,
   issuer: string | undefined,
   io: Io,

@@ -3,10 +3,10 @@ import { CliError } from '../errors.ts'
 import { getBaseUrl, getClientId } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
-import { type AuthorizationResponse, buildAuthorizationUrl, readRedirectOrFault } from './authorization.ts'
+import { type AuthorizationResponse, buildAuthorizationUrl, validateRedirectQuery } from './authorization.ts'
 import { type CallbackPage, SIGNED_IN_PAGE, startCallbackServer, toFailurePage } from './callback-server.ts'
-import { discoverAuthorizationServerOrDefault } from './discovery.ts'
-import { listenForPastes, parsePastedRedirectOrExplain } from './paste.ts'
+import { discoverAuthorizationServer } from './discovery.ts'
+import { listenForPastes, parsePastedRedirect } from './paste.ts'
 import type { RedirectionEndpoint } from './redirect.ts'
 import type { CodeExchangeRequest } from './token-endpoint.ts'
 
@@ -20,7 +20,7 @@ export interface LoginOptions {
   readonly timeoutMs: number
   /** `--issuer`: identifier of the authorization server (RFC 8414 section 2); if undefined, the base URL. */
   readonly issuer: string | undefined
-  /** `--authorization-endpoint`; undefined to use the endpoint that `discoverAuthorizationServerOrDefault` returns. */
+  /** `--authorization-endpoint`; undefined to use the endpoint that `discoverAuthorizationServer` returns. */
   readonly authorizationEndpoint: string | undefined
 }
 
@@ -59,7 +59,7 @@ export async function loginInBrowser<T>(
 ): Promise<{ readonly result: T; readonly closed: Promise<void> }> {
   const base = getBaseUrl(io.settings)
   const clientId = getClientId(io.settings)
-  const server = await discoverAuthorizationServerOrDefault(base, options.issuer, io)
+  const server = await discoverAuthorizationServer(base, options.issuer, io)
   const state = oauth.generateRandomState()
   const codeVerifier = oauth.generateRandomCodeVerifier()
 
@@ -74,7 +74,7 @@ export async function loginInBrowser<T>(
    */
   const receive = (answer: URLSearchParams | CliError | string, respond?: Received['respond']) => {
     const response =
-      answer instanceof URLSearchParams ? readRedirectOrFault(server, clientId, answer, state) : answer
+      answer instanceof URLSearchParams ? validateRedirectQuery(server, clientId, answer, state) : answer
     if (typeof response !== 'string') {
       finish({ response, respond })
       return undefined
@@ -106,7 +106,7 @@ export async function loginInBrowser<T>(
     const expected = { state, issuer: server.issuer.replace(/\/+$/, ''), host: new URL(redirectUri).host }
     if (options.readInput)
       stopReading = listenForPastes(io, (text, fresh) => {
-        const answer = parsePastedRedirectOrExplain(text, fresh, expected)
+        const answer = parsePastedRedirect(text, fresh, expected)
         if (answer !== undefined) receive(answer)
       })
     await reporter.ready(url.href)

@@ -73,7 +73,7 @@ export function listenForPastes(
  * @returns the redirect's parameters; an `InterruptedError` for Ctrl-C; otherwise the reason why `latest` is refused, as a string,
  *   or undefined if `latest` is blank or its last line hasn't ended
  */
-export function parsePastedRedirectOrExplain(
+export function parsePastedRedirect(
   text: string,
   latest: string,
   expected: ExpectedRedirect,

@@ -12,7 +12,7 @@ import {
 } from '../service/problems.ts'
 import { parseRetryAfterMs } from '../service/retry.ts'
 import { appendPath, isLoopback, normalizeUrl } from '../settings/addresses.ts'
-import { isVisibleAscii } from '../settings/parse-value.ts'
+import { canBeBearerToken } from '../settings/parse-value.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { redact, redactTokens } from '../terminal/redact.ts'
@@ -100,7 +100,7 @@ const MAX_LIFETIME_SECONDS = 366 * 24 * 3600
  */
 const MIN_TIMEOUT_MS = 30_000
 
-export function raiseToMinTokenTimeoutMs(settings: Pick<Settings, 'httpTimeoutMs'>): number {
+export function tokenRequestTimeoutMs(settings: Pick<Settings, 'httpTimeoutMs'>): number {
   return Math.max(settings.httpTimeoutMs, MIN_TIMEOUT_MS)
 }
 
@@ -170,7 +170,7 @@ async function postForm(
       'user-agent': formatUserAgent(io),
     },
     body: new URLSearchParams({ client_id: clientId, ...fields }).toString(),
-    timeoutMs: raiseToMinTokenTimeoutMs(io.settings),
+    timeoutMs: tokenRequestTimeoutMs(io.settings),
     freshConnection: true,
     ...options,
   }
@@ -283,7 +283,7 @@ function readTokens(
   // Some services send `expires_in` as a string, so accept a string as well.
   const lifetime = typeof seconds === 'number' ? seconds : Number(nonEmptyText(seconds))
   if (accessToken === undefined) return { refreshToken, defect: 'it has no access_token' }
-  if (!isVisibleAscii(accessToken)) return { refreshToken, defect: 'its access_token is not a token' }
+  if (!canBeBearerToken(accessToken)) return { refreshToken, defect: 'its access_token is not a token' }
   if (typeof type !== 'string' || type.toLowerCase() !== 'bearer')
     return { refreshToken, defect: 'its token_type is not Bearer' }
   // Without a valid `expires_in`, assume the default lifetime: the access token itself is usable.

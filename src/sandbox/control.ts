@@ -1,6 +1,6 @@
 import type { ClaimStore } from './claims.ts'
 import { formatPostgresTimestamp, type VirtualClock } from './clock.ts'
-import { CONTROL_PREFIX, type HttpApp, jsonBody, notFoundError, validationError } from './http.ts'
+import { CONTROL_PREFIX, type HttpApp, notFoundError, readBody, validationError } from './http.ts'
 import { publishRecord } from './mistakes.ts'
 import type { OAuthServer } from './oauth.ts'
 import { type RecordData, toTxtData, type ZoneStore } from './zones.ts'
@@ -20,7 +20,7 @@ export function addControlRoutes(app: HttpApp, parts: ControlledParts): void {
   const control = app.basePath(CONTROL_PREFIX)
 
   control.post('clock', async (c) => {
-    const seconds = (await jsonBody(c))['advance_seconds']
+    const seconds = (await readBody(c))['advance_seconds']
     if (typeof seconds !== 'number' || !(seconds >= 0 && seconds <= 1e10))
       throw validationError('`advance_seconds` must be a number of 0 or more.')
     await clock.advance(seconds * 1000)
@@ -46,18 +46,18 @@ export function addControlRoutes(app: HttpApp, parts: ControlledParts): void {
   })
 
   control.post('claims/:domain/outcome', async (c) =>
-    c.json(claims.setOutcome(c.req.param('domain'), await jsonBody(c))),
+    c.json(claims.setOutcome(c.req.param('domain'), await readBody(c))),
   )
 
   control.post('claims/:domain/publish', async (c) => {
-    const { mistake = 'none' } = await jsonBody(c)
+    const { mistake = 'none' } = await readBody(c)
     const { record } = claims.find(c.req.param('domain'))
     publishRecord(zones, record, mistake)
     return c.json(record)
   })
 
   control.put('dns/:name/TXT', async (c) => {
-    zones.setRecords(readName(c.req.param('name')), 'TXT', readValues(await jsonBody(c)))
+    zones.setRecords(readName(c.req.param('name')), 'TXT', readValues(await readBody(c)))
     return c.body(null, 204)
   })
 

@@ -128,7 +128,7 @@ function createResponse(zones: ZoneStore, query: Buffer, udpLimit: number | unde
 }
 
 /** Queries the sandbox's own DNS for the TXT values of a name, to verify claims; empty if there are none or the query fails. */
-export async function queryTxtValuesOrNone(port: number, name: string): Promise<string[]> {
+export async function queryTxtValues(port: number, name: string): Promise<string[]> {
   const resolver = new Resolver({ timeout: 1000, tries: 2 })
   resolver.setServers([`${LOOPBACK}:${port}`])
   try {

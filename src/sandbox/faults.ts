@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Context, MiddlewareHandler } from 'hono'
-import { CONTROL_PREFIX, type HonoEnv, type HttpApp, jsonBody, readObject, validationError } from './http.ts'
+import { CONTROL_PREFIX, type HonoEnv, type HttpApp, readBody, readObject, validationError } from './http.ts'
 
 const FAULT_KINDS = [
   /** Responds with the fault's `status`, `headers` and `body`; the request isn't processed unless `after` is set. */
@@ -46,7 +46,7 @@ export function addFaultInjection(app: HttpApp): void {
   })
 
   app.post(`${CONTROL_PREFIX}faults`, async (c) => {
-    faults.push(readFault(await jsonBody(c)))
+    faults.push(readFault(await readBody(c)))
     return c.body(null, 204)
   })
   app.delete(`${CONTROL_PREFIX}faults`, (c) => {

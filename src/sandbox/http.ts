@@ -95,7 +95,7 @@ export async function parseJsonBody(c: Context): Promise<unknown> {
 }
 
 /** Parses the request's body as a JSON object; an empty body is read as `{}`. @throws HttpError 422 for anything else */
-export async function jsonBody(c: Context): Promise<Record<string, unknown>> {
+export async function readBody(c: Context): Promise<Record<string, unknown>> {
   const isEmpty = (await c.req.text()).trim() === ''
   return isEmpty ? {} : readObject(await parseJsonBody(c), 'The body')
 }

@@ -2,7 +2,7 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import type { Context } from 'hono'
 import { type CryptoKey, SignJWT } from 'jose'
 import { formatPostgresTimestamp } from './clock.ts'
-import { type HttpApp, HttpError, jsonBody, TOKEN_PATH } from './http.ts'
+import { type HttpApp, HttpError, readBody, TOKEN_PATH } from './http.ts'
 
 /** A registered public client. All clients share the redirect URIs of `isRegisteredRedirectUri`. */
 export interface OAuthClient {
@@ -274,7 +274,7 @@ async function readFields(c: Context): Promise<ReadonlyMap<string, string>> {
   const mediaType = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase()
   let given: readonly (readonly [string, unknown])[]
   if (mediaType === 'application/x-www-form-urlencoded') given = [...new URLSearchParams(await c.req.text())]
-  else if (mediaType === 'application/json') given = Object.entries(await jsonBody(c))
+  else if (mediaType === 'application/json') given = Object.entries(await readBody(c))
   else throw tokenError('invalid_request', 'the body must be form-encoded or JSON')
 
   const fields = new Map<string, string>()

@@ -7,7 +7,7 @@ import { generateKeyPair } from 'jose'
 import { type ClaimStore, createClaimStore } from './claims.ts'
 import { createVirtualClock } from './clock.ts'
 import { addControlRoutes } from './control.ts'
-import { LOOPBACK, queryTxtValuesOrNone, startDnsServer } from './dns-server.ts'
+import { LOOPBACK, queryTxtValues, startDnsServer } from './dns-server.ts'
 import { addFaultInjection } from './faults.ts'
 import { CONTROL_PREFIX, createGuardedHttpApp, type HttpApp, parseJsonBody } from './http.ts'
 import { addListRoutes } from './lists.ts'
@@ -73,7 +73,7 @@ export async function startSandbox(options: SandboxOptions) {
   const claims = createClaimStore({
     clock,
     stepMs: (options.stepSeconds ?? 0.25) * 1000,
-    lookUp: (name) => queryTxtValuesOrNone(dns.port, name),
+    lookUp: (name) => queryTxtValues(dns.port, name),
   })
   const requests = { total: 0, by_route: {} as Record<string, number> }
 

@@ -12,7 +12,7 @@ export type RecordData = string | readonly Buffer[]
 export type ZoneFault = 'silent' | 'refused' | 'lame' | 'cached'
 
 /** A zone of the sandbox, without its records. */
-export interface BareZone {
+export interface DnsZone {
   /** The zone's name in lowercase without the final dot; '' for the root. */
   readonly apex: string
   serial: number
@@ -47,14 +47,14 @@ export type ZoneStore = ReturnType<typeof createZoneStore>
  * lowercase, without the final dot.
  */
 export function createZoneStore() {
-  const zones = new Map<string, BareZone>()
+  const zones = new Map<string, DnsZone>()
   /** RRsets of all zones, by owner name and type; SOA records are made when they are asked for. */
   const names = new Map<string, Map<RecordType, readonly RecordData[]>>()
   /** For each name, the number of names at or below it that have records. */
   const counts = new Map<string, number>()
 
-  function createZone(apex: string, isParent: boolean): BareZone {
-    const zone: BareZone = { apex, serial: 1, isParent, fault: undefined }
+  function createZone(apex: string, isParent: boolean): DnsZone {
+    const zone: DnsZone = { apex, serial: 1, isParent, fault: undefined }
     zones.set(apex, zone)
     setRecords(apex, 'NS', isParent ? [PARENT_SERVER] : NAME_SERVERS)
     // Give the zone a web server's address, so that it looks like a domain in use that lacks only the TXT record.
@@ -63,7 +63,7 @@ export function createZoneStore() {
   }
 
   /** Finds the zone whose apex is the longest suffix of the name; undefined if not even the top-level domain is in the sandbox. */
-  function findZone(name: string): BareZone | undefined {
+  function findZone(name: string): DnsZone | undefined {
     for (let apex = name; ; apex = parentName(apex)) {
       const zone = zones.get(apex)
       // Don't return the root zone for a name below the root: its NXDOMAIN would deny a top-level domain that may exist outside of
@@ -73,7 +73,7 @@ export function createZoneStore() {
   }
 
   /** Returns the zone of a name below a top-level domain; creates this zone, and those above, if missing. */
-  function ensureZone(name: string): BareZone {
+  function ensureZone(name: string): DnsZone {
     const existing = findZone(name)
     if (existing !== undefined && !existing.isParent) return existing
     const labels = name.split('.')
@@ -178,7 +178,7 @@ export function answerQuestion(
 /** Returns the response of a zone with a fault; undefined without a fault, or if it doesn't affect this query. */
 function answerWithFault(
   zones: ZoneStore,
-  zone: BareZone,
+  zone: DnsZone,
   type: string,
   recursion: boolean,
 ): DnsResponse | 'silence' | undefined {
@@ -204,7 +204,7 @@ function answerWithFault(
  * Returns the RRsets at a name or at the wildcard that covers it (RFC 4592); an empty map for an empty non-terminal, a name with
  * records only below it; undefined if the name doesn't exist.
  */
-function findRecords(zones: ZoneStore, zone: BareZone, name: string): ReturnType<ZoneStore['recordsAt']> {
+function findRecords(zones: ZoneStore, zone: DnsZone, name: string): ReturnType<ZoneStore['recordsAt']> {
   const types = zones.recordsAt(name)
   if (types !== undefined) return types
   if (zones.nameExists(name)) return new Map()
@@ -219,7 +219,7 @@ function glue(zones: ZoneStore, hosts: readonly RecordData[] | undefined): Answe
   )
 }
 
-function soa(zone: BareZone, ttl: number): Answer {
+function soa(zone: DnsZone, ttl: number): Answer {
   return {
     type: 'SOA',
     name: zone.apex === '' ? '.' : zone.apex,

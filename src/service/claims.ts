@@ -1,4 +1,4 @@
-import { encodeIdOrThrow, type RequestLimits, type ServiceClient } from './client.ts'
+import { encodeIdForPath, type RequestLimits, type ServiceClient } from './client.ts'
 import { requireFieldTypes } from './problems.ts'
 import { CLAIM_SHAPE, type CreateClaimRequest, type DomainClaim } from './types.ts'
 
@@ -25,7 +25,7 @@ export async function requestClaimVerification(
   domainId: string,
   options?: RequestLimits,
 ): Promise<DomainClaim> {
-  const { body } = await client.post(`/domains/${encodeIdOrThrow(domainId)}/claim/verify`, undefined, options)
+  const { body } = await client.post(`/domains/${encodeIdForPath(domainId)}/claim/verify`, undefined, options)
   return readClaim(body)
 }
 
@@ -45,7 +45,7 @@ export async function fetchLatestClaim(
   domainId: string,
   options: RequestLimits = {},
 ): Promise<DomainClaim> {
-  const { body } = await client.get(`/domains/${encodeIdOrThrow(domainId)}/claim`, {}, options)
+  const { body } = await client.get(`/domains/${encodeIdForPath(domainId)}/claim`, {}, options)
   return readClaim(body)
 }
 

@@ -180,7 +180,7 @@ function mayRetry({ status = 0, retryAfterMs, cause }: CliError, method: HttpReq
  *
  * @throws CliError `usage`, exit 2, for "", "." and "..", which would change the path, and for an unpaired surrogate
  */
-export function encodeIdOrThrow(id: string): string {
+export function encodeIdForPath(id: string): string {
   const trimmed = id.trim()
   if (['', '.', '..'].includes(trimmed) || /\p{Cs}/u.test(trimmed))
     throw usageError(`${JSON.stringify(id)} is not an id`, 'copy the id from a list')

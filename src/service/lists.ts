@@ -1,13 +1,13 @@
 import { CliError } from '../errors.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
-import { encodeIdOrThrow, type RequestLimits, type ServiceClient } from './client.ts'
+import { encodeIdForPath, type RequestLimits, type ServiceClient } from './client.ts'
 import { describeJsonType, invalidResponseError, requireFieldTypes, WrongResourceError } from './problems.ts'
 import {
   CONTACT_IMPORT_SHAPE,
   type ContactImport,
   type ContactImportStatus,
   type ListEnvelope,
-  type ReceivedOAuthGrant,
+  type OAuthGrant,
 } from './types.ts'
 
 /** Maximum `limit` of a page request that the service accepts. */
@@ -23,7 +23,7 @@ export interface PageQuery {
 export type PageFetcher<T> = (query: PageQuery, signal?: AbortSignal) => Promise<ListEnvelope<T>>
 
 /** Returns a function that requests pages of the team's grants, revoked grants included. */
-export function createGrantFetcher(client: ServiceClient): PageFetcher<ReceivedOAuthGrant> {
+export function createGrantFetcher(client: ServiceClient): PageFetcher<OAuthGrant> {
   return (query, signal) => requestPage(client, '/oauth/grants', { ...query }, signal)
 }
 
@@ -54,7 +54,7 @@ export async function getContactImport(
   id: string,
   options?: RequestLimits,
 ): Promise<ContactImport> {
-  const { body } = await client.get(`/contacts/imports/${encodeIdOrThrow(id)}`, {}, options)
+  const { body } = await client.get(`/contacts/imports/${encodeIdForPath(id)}`, {}, options)
   requireFieldTypes(body, CONTACT_IMPORT_SHAPE, 'the import', ['id', 'status', 'counts'])
   const found = body as ContactImport
   const asked = id.trim()

@@ -24,7 +24,7 @@ export function parseTimestampMs(value: unknown): number | undefined {
  * Formats a timestamp of the service: relative to now on a terminal (finite `width`), otherwise in full; undefined if the value is
  * no timestamp.
  */
-export function formatRelativeOnTerminal(value: unknown, { now, width }: RenderContext): string | undefined {
+export function formatServiceTimestamp(value: unknown, { now, width }: RenderContext): string | undefined {
   const at = parseTimestampMs(value)
   if (at === undefined) return undefined
   return Number.isFinite(width) ? formatRelativeTime(at, now) : formatUtcTime(at)
@@ -36,6 +36,6 @@ export function formatRelativeOnTerminal(value: unknown, { now, width }: RenderC
  */
 export function formatTimestampWithRelativeTime(value: unknown, context: RenderContext): string | undefined {
   const at = parseTimestampMs(value)
-  const readable = formatRelativeOnTerminal(value, context)
+  const readable = formatServiceTimestamp(value, context)
   return at === undefined || !Number.isFinite(context.width) ? readable : `${readable} (${formatUtcTime(at)})`
 }

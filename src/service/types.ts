@@ -5,7 +5,7 @@ type Received<Shape> = {
     | null
 }
 
-/** Example of an OAuth grant, from which the type `ReceivedOAuthGrant` and the field names `OAUTH_GRANT_FIELDS` are derived. */
+/** Example of an OAuth grant, from which the type `OAuthGrant` and the field names `OAUTH_GRANT_FIELDS` are derived. */
 export const OAUTH_GRANT_SHAPE = {
   id: '9b2f6a51-0d4e-4c37-8f0e-3a1d5c7b9e21',
   client_id: '430eed87-632a-4ea6-90db-0aace67ec228',
@@ -16,7 +16,7 @@ export const OAUTH_GRANT_SHAPE = {
   revoked_at: '2026-06-01 10:00:00.000000+00',
   revoked_reason: 'revoked_from_api',
 }
-export type ReceivedOAuthGrant = Received<typeof OAUTH_GRANT_SHAPE>
+export type OAuthGrant = Received<typeof OAUTH_GRANT_SHAPE>
 export const OAUTH_GRANT_FIELDS = fieldNamesOf(OAUTH_GRANT_SHAPE)
 
 export const CONTACT_IMPORT_STATUSES = ['queued', 'in_progress', 'completed', 'failed'] as const

@@ -3,8 +3,8 @@ import { CliError, usageError } from '../errors.ts'
 import {
   type AccessToken,
   type RefreshTokenOutcome,
-  raiseToMinTokenTimeoutMs,
   sendRefreshToken,
+  tokenRequestTimeoutMs,
 } from '../oauth/token-endpoint.ts'
 import { parseBaseUrl } from '../settings/addresses.ts'
 import { addProfileFlag } from '../settings/profiles.ts'
@@ -154,12 +154,12 @@ async function runLocalPass(pass: RenewalInput, files: ProfileFiles): Promise<Re
     // `--retry-interrupted` sends the token again.
     if (sent.kind === 'unknown') throw refreshInterruptedError(profile, sent.why)
     if (sent.kind === 'unused') {
-      if (sent.file === undefined) return toUnusedTokenResultOrThrow(sent)
+      if (sent.file === undefined) return toUnusedTokenResult(sent)
       discardNote(files, sent.file, sent.error)
       // If an earlier request may have sent the token, the service may have accepted it then: the outcome stays unknown,
       // although this request didn't use the token.
       if (mayBeSentBefore) throw refreshInterruptedError(profile, sent.error.message)
-      return toUnusedTokenResultOrThrow(sent)
+      return toUnusedTokenResult(sent)
     }
     const note = sent.file
     if (note === undefined) throw new Error('an answer to a token that was not sent')
@@ -218,7 +218,7 @@ async function runLocalPass(pass: RenewalInput, files: ProfileFiles): Promise<Re
 /** Returns the options for locking a session. The timeout allows for a renewal by another process. */
 export function getSessionLockOptions(io: Io, { disk }: ProfileFiles) {
   return {
-    timeoutMs: raiseToMinTokenTimeoutMs(io.settings) + RETRY_LIMIT_MS + STORE_LIMIT_MS,
+    timeoutMs: tokenRequestTimeoutMs(io.settings) + RETRY_LIMIT_MS + STORE_LIMIT_MS,
     disk,
     onWait: () => io.say('Waiting for another mailclaim, which is using this session …'),
   }
@@ -362,7 +362,7 @@ export async function preallocateFileAndSendRefreshToken(
  *
  * @throws CliError the failure, if another pass can't help
  */
-export function toUnusedTokenResultOrThrow({ error, isTransient }: UnusedToken): RenewalPassResult {
+export function toUnusedTokenResult({ error, isTransient }: UnusedToken): RenewalPassResult {
   if (error.code === 'session_busy') return { kind: 'changed' }
   if (!isTransient) throw error
   return { kind: 'retry', error }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { realpathSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { callKeychainOrThrow, testKeychain } from '../credentials/keychain.ts'
+import { callKeychain, testKeychain } from '../credentials/keychain.ts'
 import { CliError } from '../errors.ts'
 import { cannotWriteError, catchError, reasonOf } from '../storage/file-errors.ts'
 import type { Io } from '../terminal/io.ts'
@@ -47,7 +47,7 @@ export async function readKeychainItem(io: Io, files: ProfileFiles, { store }: S
   if (store !== 'keychain') return {}
   const request = { operation: 'get', account: keychainAccount(files), signal: io.interrupts.signal } as const
   try {
-    const text = await io.waiting(WAITING, callKeychainOrThrow(io, files.profile, request))
+    const text = await io.waiting(WAITING, callKeychain(io, files.profile, request))
     if (typeof text !== 'string') return {}
     // Give an item in another format an empty id: it matches no session, so the value is never sent.
     const [, id = '', generation, value = ''] = /^([0-9a-f]+)\.(\d{1,15})@\d{1,15}:(.+)$/s.exec(text) ?? []
@@ -103,8 +103,8 @@ async function writeItem(io: Io, files: ProfileFiles, session: Session, value: s
   const { profile } = files
   const account = keychainAccount(files)
   const secret = `${session.id}.${session.generation}@${session.issuedAt}:${value}`
-  await callKeychainOrThrow(io, profile, { operation: 'set', account, secret })
-  const stored = await callKeychainOrThrow(io, profile, { operation: 'get', account })
+  await callKeychain(io, profile, { operation: 'set', account, secret })
+  const stored = await callKeychain(io, profile, { operation: 'get', account })
   if (stored !== secret) throw noItemError(profile)
 }
 
@@ -115,11 +115,11 @@ async function writeItem(io: Io, files: ProfileFiles, session: Session, value: s
  *   because a locked keychain gives the same reply
  * @returns the error if an expected item may still exist
  */
-export async function deleteKeychainItemOrGetError(io: Io, files: ProfileFiles, isExpected: boolean) {
+export async function deleteKeychainItem(io: Io, files: ProfileFiles, isExpected: boolean) {
   const { signal } = io.interrupts
   const request = { operation: 'delete', account: keychainAccount(files), signal } as const
   try {
-    const isDeleted = await io.waiting(WAITING, callKeychainOrThrow(io, files.profile, request))
+    const isDeleted = await io.waiting(WAITING, callKeychain(io, files.profile, request))
     if (isDeleted !== true && isExpected) await testKeychain(io, files.profile)
     return undefined
   } catch (error) {

@@ -9,11 +9,11 @@ import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
 import { type AllocatedFile, listNoteFileNames, noteFileName, preallocateFile } from './note.ts'
 import { getSessionLockOptions } from './renew.ts'
-import { deleteKeychainItemOrGetError, storeSession } from './secret.ts'
+import { deleteKeychainItem, storeSession } from './secret.ts'
 import { type ProfileFiles, profileFiles, type Session, tryReadSession } from './session-file.ts'
 
 /** Result of a login: the fields of the session to store, and the tokens or API key. */
-export interface LoginSecrets extends Pick<Session, 'kind' | 'service' | 'client' | 'scope' | 'resource'> {
+export interface LoginResult extends Pick<Session, 'kind' | 'service' | 'client' | 'scope' | 'resource'> {
   /** Refresh token, or the API key for `kind: 'api_key'`. */
   readonly secret: string
   readonly access?: AccessToken
@@ -73,7 +73,7 @@ export async function prepareLocalSignIn(
      *
      * @throws CliError as `withLock` and `storeSession`
      */
-    async complete({ secret, ...signIn }: LoginSecrets): Promise<Session> {
+    async complete({ secret, ...signIn }: LoginResult): Promise<Session> {
       const now = io.clock.now()
       const { profile } = files
       const session = { ...signIn, profile, id, generation: 1, store, signedInAt: now, issuedAt: now }
@@ -88,7 +88,7 @@ export async function prepareLocalSignIn(
           // Ignore a failure to remove the note files (`next.…`) of other sign-ins: the next login or logout tries again.
           catchError(() => removeNotes(files, basename(taken.path)))
           if (before?.store !== 'keychain' || store === 'keychain') return
-          const problem = await deleteKeychainItemOrGetError(io, files, true)
+          const problem = await deleteKeychainItem(io, files, true)
           if (problem !== undefined)
             await io.warn(`the keychain still holds the secret of the session before: ${problem.message}`)
         }),
@@ -117,7 +117,7 @@ function removeNotes(files: ProfileFiles, skip?: string): void {
 }
 
 /** Result of signing out one profile. */
-export interface SessionRemovalResult {
+export interface SignOutResult {
   readonly profile: string
   /** Whether there was a session, even an unusable one; in etcd, a session marked as ended doesn't count. */
   readonly wasSignedIn: boolean
@@ -134,11 +134,11 @@ export interface SessionRemovalResult {
  * @throws CliError `session_busy`, exit 7, if another process holds the lock for too long; `cannot_write`, exit 1, if a file
  *   can't be removed
  */
-export async function removeLocalSession(
+export async function signOutLocally(
   io: Io,
   profile: string,
   files: ProfileFiles = profileFiles(io, profile),
-): Promise<SessionRemovalResult> {
+): Promise<SignOutResult> {
   let session: Session | undefined
   let wasSignedIn = false
   try {
@@ -156,7 +156,7 @@ export async function removeLocalSession(
   }
   const isDamaged = wasSignedIn && session === undefined
   // Delete the keychain item even without a session: if somebody removed the profile's directory, the item is left.
-  const failure = await deleteKeychainItemOrGetError(io, files, isDamaged || session?.store === 'keychain')
+  const failure = await deleteKeychainItem(io, files, isDamaged || session?.store === 'keychain')
   const problem = isDamaged && isNoKeychainError(failure) ? undefined : failure
   return { profile, wasSignedIn, session, problem }
 }

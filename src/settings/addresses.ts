@@ -132,7 +132,7 @@ export function parseResolver(text: string, name: string): DnsServerAddress | UR
 }
 
 /** Splits a list of resolvers at spaces and commas; returns their texts unchanged if all are valid. @throws CliError exit 2 */
-export function parseResolvers(text: string, name: string): string[] {
+export function splitResolvers(text: string, name: string): string[] {
   const resolvers = parseList(text, name)
   for (const resolver of resolvers) parseResolver(resolver, name)
   return resolvers

@@ -9,7 +9,7 @@ export const MAX_TIMEOUT_OPTION_SECONDS = 31 * 24 * 3600
  * @param name name of the option, variable or setting, for the error message
  * @throws CliError `usage`, exit 2
  */
-export function parseNumberOfSeconds(text: string, name: string, maxSeconds = 3600): number {
+export function parseSeconds(text: string, name: string, maxSeconds = 3600): number {
   const seconds = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN
   if (seconds >= 0.1 && seconds <= maxSeconds) return seconds
   throw usageError(
@@ -68,6 +68,6 @@ export function parseList(text: string, name: string, separator = /[\s,]+/): str
  * Whether a text consists of visible ASCII characters, which are safe in an `Authorization` header. RFC 6750 section 2.1 allows
  * fewer, but services may issue other tokens.
  */
-export function isVisibleAscii(text: string): boolean {
+export function canBeBearerToken(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text)
 }

@@ -90,7 +90,7 @@ export interface Settings {
  * @param usualFormat the command's own default format, instead of `table` on a terminal and `tsv` elsewhere
  * @throws CliError `usage`, exit 2, for an invalid profile name or contradicting formats; `no_home`, exit 1
  */
-export async function gatherSettings(
+export async function resolveSettings(
   options: GivenOptions,
   argv: readonly string[],
   context: Pick<Context, 'environment' | 'directories' | 'stdin' | 'stdout' | 'stderr'>,
@@ -175,7 +175,7 @@ export function getSetting<Key extends SettingKey>(
 }
 
 /** Returns the resolvers for DNS checks (`'system'` if none is set) and the authoritative servers' port. @throws CliError exit 2 */
-export function parseDnsSettings(settings: Pick<Settings, 'chosen'>) {
+export function getDnsSettings(settings: Pick<Settings, 'chosen'>) {
   const name = settingSource('resolver', settings)
   const given = getSetting('resolver', settings)?.map((text) => parseResolver(text, name))
   return {

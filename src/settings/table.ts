@@ -1,7 +1,7 @@
 import { usageError } from '../errors.ts'
-import { normalizeUrl, parseBaseUrl, parseResolvers, parseServerUrl, parseServerUrls } from './addresses.ts'
+import { normalizeUrl, parseBaseUrl, parseServerUrl, parseServerUrls, splitResolvers } from './addresses.ts'
 import type { OptionDefinition } from './option.ts'
-import { MAX_PORT, parseChoice, parseInteger, parseNumberOfSeconds, parseScopes } from './parse-value.ts'
+import { MAX_PORT, parseChoice, parseInteger, parseScopes, parseSeconds } from './parse-value.ts'
 import { DEFAULT_PROFILE, validateProfileName } from './profiles.ts'
 
 /**
@@ -137,7 +137,7 @@ export const SETTINGS = {
     variable: 'MAILCLAIM_RESOLVER',
     description: 'DNS resolvers to query, each as IP, IP:PORT or https://…',
     defaultText: "the system's",
-    parse: parseResolvers,
+    parse: splitResolvers,
   },
   authoritative_port: {
     flags: '--authoritative-port <port>',
@@ -150,7 +150,7 @@ export const SETTINGS = {
     flags: '--http-timeout <seconds>',
     description: 'how long an HTTP response may take, for each try',
     default: '30',
-    parse: (text, name) => parseNumberOfSeconds(text, name),
+    parse: (text, name) => parseSeconds(text, name),
   },
 } as const satisfies Readonly<Record<string, SettingDefinition<unknown>>>
 

@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { CliError, type ErrorCode } from '../errors.ts'
 import { catchError, createChownHint, errnoCode, hintForErrno, IS_POSIX, reasonOf } from './file-errors.ts'
-import { ownUserIdOrMinusOne } from './private-directory.ts'
+import { ownUserId } from './private-directory.ts'
 
 type FileCode = Extract<ErrorCode, 'cannot_read' | 'file_unusable'>
 
@@ -25,7 +25,7 @@ export function readMailclaimFile(path: string, code: FileCode = 'cannot_read'):
     const found = fstatSync(file)
     if (!found.isFile()) throw refuse('it is not a file')
     // Accept a file of root unless it is a session's: a system's administrator may manage the settings.
-    if (IS_POSIX && found.uid !== ownUserIdOrMinusOne() && (found.uid !== 0 || code !== 'cannot_read')) {
+    if (IS_POSIX && found.uid !== ownUserId() && (found.uid !== 0 || code !== 'cannot_read')) {
       const hint = createChownHint(path) ?? 'run this command as that user (without sudo)'
       throw refuse(`it belongs to ${found.uid === 0 ? 'root' : 'another user'}`, { hint })
     }

@@ -20,11 +20,11 @@ export async function ensurePrivateDirectory(
   if (!IS_POSIX) return
   try {
     const link = await lstat(path)
-    if (link.isSymbolicLink() && link.uid !== ownUserIdOrMinusOne() && link.uid !== 0)
+    if (link.isSymbolicLink() && link.uid !== ownUserId() && link.uid !== 0)
       throw directoryUnusable(path, 'it is a link that another user made')
     const target = await stat(path)
     if (!target.isDirectory()) throw directoryUnusable(path, 'it is not a directory')
-    const fits = target.uid === ownUserIdOrMinusOne() || (existing === 'leave' && target.uid === 0)
+    const fits = target.uid === ownUserId() || (existing === 'leave' && target.uid === 0)
     if (!fits) throw directoryUnusable(path, 'it belongs to another user')
     if (existing === 'tighten' && (target.mode & 0o777) !== 0o700) await chmod(path, 0o700)
   } catch (error) {
@@ -78,6 +78,6 @@ export function listDirectory(directory: string): string[] {
 }
 
 /** Returns this process's user id; -1 on Windows, which has none. */
-export function ownUserIdOrMinusOne(): number {
+export function ownUserId(): number {
   return process.getuid?.() ?? -1
 }

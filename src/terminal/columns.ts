@@ -86,14 +86,14 @@ export function getColumnValue(column: Column, item: object, nowMs: number): unk
  * Formats a value as text, not yet escaped for TSV or a terminal. A list is joined with commas; commas and backslashes in its
  * entries get a backslash in front. An object, or a list with an object or a list in it, is JSON.
  */
-export function formatUnescaped(value: unknown): string {
+export function formatCellValue(value: unknown): string {
   if (value === null || value === undefined) return ''
   if (typeof value === 'string') return value
   if (typeof value !== 'object') return String(value)
   if (!Array.isArray(value) || value.some((entry) => typeof entry === 'object' && entry !== null)) {
     return stringifyJson(value)
   }
-  return value.map((entry) => formatUnescaped(entry).replaceAll(/[\\,]/g, '\\$&')).join(',')
+  return value.map((entry) => formatCellValue(entry).replaceAll(/[\\,]/g, '\\$&')).join(',')
 }
 
 /** Returns the text of a table cell for a list: the first value, shortened to 80 characters, and the number of further values. */
@@ -103,11 +103,11 @@ export function summarizeValues([first = ABSENT, ...others]: readonly string[]):
 }
 
 /** Returns an item's value in a column as text for people: sanitized for one line, cut at `MAX_TEXT_LENGTH`; `–` for no value. */
-export function cellTextOf(column: Column, item: object, context: RenderContext): string {
+export function getCellText(column: Column, item: object, context: RenderContext): string {
   const value = getColumnValue(column, item, context.now)
   if (value === null || value === undefined) return ABSENT
   const entries = Array.isArray(value) ? value : [value]
-  const text = sanitizeLine(column.text?.(value, context, item) ?? entries.map(formatUnescaped).join(', '))
+  const text = sanitizeLine(column.text?.(value, context, item) ?? entries.map(formatCellValue).join(', '))
   return text.length <= MAX_TEXT_LENGTH ? text || ABSENT : `${text.slice(0, MAX_TEXT_LENGTH)}…`
 }
 

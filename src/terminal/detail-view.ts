@@ -1,5 +1,5 @@
-import { ABSENT, type Column, cellTextOf, getCellPaint, getTitle, type RenderContext } from './columns.ts'
-import { displayWidth, indentIfItFits, wrapLine } from './measure.ts'
+import { ABSENT, type Column, getCellPaint, getCellText, getTitle, type RenderContext } from './columns.ts'
+import { displayWidth, indentPiece, wrapLine } from './measure.ts'
 
 /** Number of terminal columns between titles and values, and before a value that stands below its title. */
 const GAP = 2
@@ -14,18 +14,18 @@ const MIN_VALUE_WIDTH = 16
  */
 export function renderDetailView(item: object, columns: readonly Column[], context: RenderContext): string {
   const { palette, width } = context
-  const shown = columns.filter((column) => !column.optional || cellTextOf(column, item, context) !== ABSENT)
+  const shown = columns.filter((column) => !column.optional || getCellText(column, item, context) !== ABSENT)
   const label = Math.max(0, ...shown.map((column) => displayWidth(getTitle(column)))) + GAP
   const room = width - label
   return shown
     .flatMap((column) => {
       const title = getTitle(column)
-      const text = cellTextOf(column, item, context)
+      const text = getCellText(column, item, context)
       const paint = getCellPaint(column, item, context)
       const isId = column.kind === 'id'
       if (displayWidth(text) > room && (isId || room < MIN_VALUE_WIDTH)) {
         const pieces = isId ? [text] : wrapLine(text, width - GAP)
-        return [palette.faint(title), ...pieces.map((piece) => paint(indentIfItFits(piece, GAP, width)))]
+        return [palette.faint(title), ...pieces.map((piece) => paint(indentPiece(piece, GAP, width)))]
       }
       const [first = '', ...rest] = wrapLine(text, room)
       const head = palette.faint(title) + ' '.repeat(label - displayWidth(title))

@@ -34,7 +34,7 @@ export function wrapMessageKeepingCommand(text: string, width: number): string[]
  * @param indent terminal columns to indent by
  * @param terminalWidth in columns
  */
-export function indentIfItFits(piece: string, indent: number, terminalWidth: number): string {
+export function indentPiece(piece: string, indent: number, terminalWidth: number): string {
   const columnsLeft = terminalWidth - displayWidth(piece)
   const isMoved = columnsLeft >= 0 && columnsLeft < indent && !/^(\w+:|\W)/.test(piece)
   return isMoved ? piece : ' '.repeat(indent) + piece

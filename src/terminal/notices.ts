@@ -28,15 +28,15 @@ export async function writeLabeledMessage(
 }
 
 /**
- * Wraps a line that is wider than the terminal, and indents continuation lines with `indentIfItFits`, so that none looks like a
+ * Wraps a line that is wider than the terminal, and indents continuation lines with `indentPiece`, so that none looks like a
  * message.
  */
 async function wrapForTerminal(line: string, width = Number.POSITIVE_INFINITY): Promise<string> {
   if (line.length <= width / 2) return line
-  const { indentIfItFits, displayWidth, wrapMessageKeepingCommand } = await import('./measure.ts')
+  const { indentPiece, displayWidth, wrapMessageKeepingCommand } = await import('./measure.ts')
   if (displayWidth(line) <= width) return line
   const words = line.trimStart()
   const before = line.length - words.length
   const pieces = wrapMessageKeepingCommand(words, width - before - 2)
-  return pieces.map((piece, index) => indentIfItFits(piece, before + (index === 0 ? 0 : 2), width)).join('\n')
+  return pieces.map((piece, index) => indentPiece(piece, before + (index === 0 ? 0 : 2), width)).join('\n')
 }

@@ -1,7 +1,7 @@
 import type { Context, OutputStream } from '../context.ts'
 import type { Settings } from '../settings/settings.ts'
 import { createPalette, usesColor } from './color.ts'
-import { type Column, chooseColumns, formatUnescaped, getColumnValue, type RenderContext } from './columns.ts'
+import { type Column, chooseColumns, formatCellValue, getColumnValue, type RenderContext } from './columns.ts'
 import { escapeTsvCell, stringifyJson } from './sanitize.ts'
 
 /** The part of a command's `Io` that the output formats use. */
@@ -63,7 +63,7 @@ function tsvHeader(columns: readonly Column[]): string {
 }
 
 function tsvRecord(item: object, columns: readonly Column[], now: number): string {
-  return `${columns.map((column) => escapeTsvCell(formatUnescaped(getColumnValue(column, item, now)))).join('\t')}\n`
+  return `${columns.map((column) => escapeTsvCell(formatCellValue(getColumnValue(column, item, now)))).join('\t')}\n`
 }
 
 /** Writer of a list, page by page, in the chosen format. */

@@ -1,5 +1,5 @@
 import Table from 'cli-table3'
-import { ABSENT, type Column, cellTextOf, getCellPaint, getTitle, type RenderContext } from './columns.ts'
+import { ABSENT, type Column, getCellPaint, getCellText, getTitle, type RenderContext } from './columns.ts'
 import { renderDetailView } from './detail-view.ts'
 import { displayWidth, wrapLine } from './measure.ts'
 
@@ -48,7 +48,7 @@ export function createPagedTable(columns: readonly Column[], context: RenderCont
       if (items.length === 0 || lanes.length === 0) return ''
       const isFirst = state === 'new'
       const rows = items.map((item) =>
-        lanes.map((lane): Cell => ({ lane, item, text: cellTextOf(lane.column, item, context) })),
+        lanes.map((lane): Cell => ({ lane, item, text: getCellText(lane.column, item, context) })),
       )
       for (const { lane, text } of rows.flat()) {
         measure(lane, text)

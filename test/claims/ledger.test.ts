@@ -5,9 +5,9 @@ import {
   collectDomainCompletions,
   collectOpenClaimDomains,
   findClaimByDomainId,
+  findClaimsByDomain,
   forgetClaim,
   readAllClaims,
-  readClaimsOf,
   trySaveClaim,
 } from '../../src/claims/ledger.ts'
 import { createIo } from '../../src/terminal/io.ts'
@@ -35,7 +35,7 @@ test('the ledger stores each claim in a file in the directory of the domain, and
     expect.stringMatching(/^ex\/example\.com\/[0-9a-f]{32}\.json$/),
     expect.stringMatching(/^xn\/xn--bcher-kva\.example\/[0-9a-f]{32}\.json$/),
   ])
-  const found = await readClaimsOf('xn--bcher-kva.example', io)
+  const found = await findClaimsByDomain('xn--bcher-kva.example', io)
   expect(found.map(({ claim }) => claim.status)).toEqual(['completed'])
 })
 
@@ -50,7 +50,7 @@ test.each([
   await trySaveClaim(claimOf({ name, domain_id: 'd2' }), io)
   expect(files()).toHaveLength(2)
   expect(await findClaimByDomainId('d2', io)).toMatchObject({ claim: { name, domain_id: 'd2' } })
-  expect(await readClaimsOf(name ?? '', io)).toHaveLength(1)
+  expect(await findClaimsByDomain(name ?? '', io)).toHaveLength(1)
   expect(await collectOpenClaimDomains(io)).toHaveLength(2)
 })
 
@@ -63,7 +63,7 @@ test('the ledger finds a claim without opening the files of other claims', async
     writeFileSync(join(directory, 'names', path), 'no claim')
   const damaged: string[] = []
   const note = async ({ message }: { message: string }) => void damaged.push(message)
-  expect(await readClaimsOf('d7.example.com', io, note)).toHaveLength(1)
+  expect(await findClaimsByDomain('d7.example.com', io, note)).toHaveLength(1)
   expect(await findClaimByDomainId('d7', io, note)).toBeDefined()
   expect(await findClaimByDomainId('example.com', io, note)).toBeUndefined()
   expect(damaged).toEqual([])
@@ -73,7 +73,7 @@ test('the ledger lists the claims of a domain by creation time, newest first, wh
   const { io } = await ledger()
   await trySaveClaim(claimOf({ domain_id: 'new', created_at: '2026-11-22 11:00+00', status: 'expired' }), io)
   await trySaveClaim(claimOf({ domain_id: 'old', created_at: '2026-11-20 11:00+00' }), io)
-  const found = await readClaimsOf('example.com', io)
+  const found = await findClaimsByDomain('example.com', io)
   expect(found.map(({ claim }) => claim.domain_id)).toEqual(['new', 'old'])
   expect(await collectOpenClaimDomains(io)).toEqual([])
 })
@@ -97,7 +97,7 @@ test('the candidates for shell completion are the domains in the ledger that sta
     ['example.com', 'pending'],
     ['example.org', 'completed'],
   ])
-  const [entry] = await readClaimsOf('example.com', io)
+  const [entry] = await findClaimsByDomain('example.com', io)
   if (entry !== undefined) await forgetClaim(entry, io)
   expect(await collectDomainCompletions('exa', 5, io)).toEqual([['example.org', 'completed']])
   expect(await collectDomainCompletions('ex', 5, io)).toHaveLength(1)
@@ -109,7 +109,7 @@ test('reading the claims of a domain in the ledger reports a damaged file, keeps
   writeFileSync(join(directory, 'names', files()[0] ?? ''), '{"format":1,"issuer":"x"')
   await trySaveClaim(claimOf({ domain_id: 'd2' }), io)
   const damaged: string[] = []
-  const found = await readClaimsOf('example.com', io, async ({ code }) => void damaged.push(code))
+  const found = await findClaimsByDomain('example.com', io, async ({ code }) => void damaged.push(code))
   expect({ found: found.length, damaged }).toEqual({ found: 1, damaged: ['cannot_read'] })
   expect(files()).toHaveLength(2)
 })
@@ -118,12 +118,12 @@ test('a claim can be saved in the ledger while another claim of its domain is be
   const { io, context } = await ledger()
   for (let round = 0; round < 60; round++) {
     await trySaveClaim(claimOf(), io)
-    const [entry] = await readClaimsOf('example.com', io)
+    const [entry] = await findClaimsByDomain('example.com', io)
     const saving = trySaveClaim(claimOf({ domain_id: 'd2' }), io)
     for (let turns = 0; turns < round % 20; turns++) await new Promise(setImmediate)
     if (entry !== undefined) await forgetClaim(entry, io)
     await saving
-    expect((await readClaimsOf('example.com', io)).map(({ claim }) => claim.domain_id)).toEqual(['d2'])
+    expect((await findClaimsByDomain('example.com', io)).map(({ claim }) => claim.domain_id)).toEqual(['d2'])
     const saved = await findClaimByDomainId('d2', io)
     if (saved !== undefined) await forgetClaim(saved, io)
   }

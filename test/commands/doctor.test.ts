@@ -6,10 +6,10 @@ import { expect, test } from 'vitest'
 import {
   type Clock,
   type Context,
+  type DnsRequest,
   DnsTransportError,
   HttpTransportError,
   type Keychain,
-  type WireQuery,
 } from '../../src/context.ts'
 import { resolveConfigFileLink } from '../../src/settings/config.ts'
 import {
@@ -33,7 +33,7 @@ const recordOf = ({ questions: [question] = [] }: packet.Packet): packet.Answer 
 
 /** Creates DNS that answers every query with these header bits, as a root server or an interceptor does. */
 function dnsThat(flags: { aa: boolean; ra: boolean; rcode?: number; isEmpty?: boolean }): Context['dns'] {
-  const reply = async ({ message, accept }: WireQuery): Promise<Uint8Array> => {
+  const reply = async ({ message, accept }: DnsRequest): Promise<Uint8Array> => {
     const query = packet.decode(Buffer.from(message))
     const wire = packet.encode({
       type: 'response',

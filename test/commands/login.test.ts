@@ -5,7 +5,7 @@ import { command } from '../../src/commands/login.ts'
 import { Exit } from '../../src/errors.ts'
 import { profileFiles, readSession } from '../../src/session/session-file.ts'
 import { readConfig } from '../../src/settings/config.ts'
-import { type GivenOptions, gatherSettings, type Settings } from '../../src/settings/settings.ts'
+import { type GivenOptions, resolveSettings, type Settings } from '../../src/settings/settings.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import {
   createFakeContext,
@@ -162,7 +162,7 @@ describe('login', () => {
         },
       },
     })
-    const ended = start(context, {}, await gatherSettings({ store: 'file' }, [], context))
+    const ended = start(context, {}, await resolveSettings({ store: 'file' }, [], context))
     ended.catch(() => {})
     await expect.poll(() => context.stderr.text).toMatch(/https:..mail.example.*client_id=client-9/)
     expect(asked).toHaveLength(2)
@@ -177,7 +177,7 @@ describe('login', () => {
   ])('`login` with an invalid %s fails before it prompts', async (_what, given, code) => {
     const input = async (): Promise<never> => expect.unreachable('asked')
     const context = contextWith({ terminal: { columns: 80 }, prompts: { input } })
-    const settings = await gatherSettings({ store: 'file', ...given }, [], context)
+    const settings = await resolveSettings({ store: 'file', ...given }, [], context)
     await expect(start(context, {}, settings)).rejects.toMatchObject({ code })
   })
 
@@ -310,7 +310,7 @@ describe('login', () => {
     'login without a terminal exits 3 if the setting %s is missing, and hints at its option (options given: %j)',
     async (key, given, hint) => {
       const context = createFakeContext()
-      const settings = await gatherSettings(given, [], context)
+      const settings = await resolveSettings(given, [], context)
       await expect(start(context, { browser: false }, settings)).rejects.toMatchObject({
         code: `${key}_missing`,
         exit: Exit.notConfigured,

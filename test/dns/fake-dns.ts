@@ -1,5 +1,5 @@
 import packet from 'dns-packet'
-import { type Clock, DnsTransportError, type WireQuery } from '../../src/context.ts'
+import { type Clock, type DnsRequest, DnsTransportError } from '../../src/context.ts'
 import { type DnsServer, formatResolver } from '../../src/dns/wire/address.ts'
 import type { DnsNetworkWithHttps } from '../../src/dns/wire/ask.ts'
 
@@ -35,7 +35,7 @@ export function createFakeDns(
   const asked: Asked[] = []
   const exchange =
     (transport: Asked['transport']) =>
-    async ({ server, message, accept, timeoutMs, signal }: WireQuery<DnsServer>): Promise<Uint8Array> => {
+    async ({ server, message, accept, timeoutMs, signal }: DnsRequest<DnsServer>): Promise<Uint8Array> => {
       const query = packet.decode(Buffer.from(message))
       const [question] = query.questions ?? []
       const opt = query.additionals?.find((record): record is packet.OptAnswer => record.type === 'OPT')

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import type { WireQuery } from '../../src/context.ts'
+import type { DnsRequest } from '../../src/context.ts'
 import { checkDns, collectDnsObservations, type DnsCheckRequest } from '../../src/dns/check.ts'
 import type { DnsEffects } from '../../src/dns/wire/ask.ts'
 import { parseResolver } from '../../src/settings/addresses.ts'
@@ -24,8 +24,8 @@ export function timedEffects(
   // Disable Node's warning about more than 10 listeners: dozens of queries listen to the signal at once.
   setMaxListeners(0, signal)
   const slow =
-    <Server>(send: (exchange: WireQuery<Server>) => Promise<Uint8Array>) =>
-    async (exchange: WireQuery<Server>) => {
+    <Server>(send: (exchange: DnsRequest<Server>) => Promise<Uint8Array>) =>
+    async (exchange: DnsRequest<Server>) => {
       await clock.sleep(roundMs, exchange.signal)
       return await send(exchange)
     }

@@ -7,7 +7,7 @@ import { type Clock, HttpTransportError } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
 import { findCredentialWithoutRenewal } from '../../src/session/credential.ts'
 import { profileFiles, type RenewOptions, tryReadSession } from '../../src/session/session-file.ts'
-import { markEtcdSessionEnded, readEtcdSessionWithState } from '../../src/session/shared/sign-in.ts'
+import { endEtcdSession, readEtcdSessionWithState } from '../../src/session/shared/sign-in.ts'
 import { openEtcdStore } from '../../src/session/shared/store.ts'
 import { prepareLocalSignIn } from '../../src/session/sign-in.ts'
 import type { Io } from '../../src/terminal/io.ts'
@@ -70,7 +70,7 @@ describe('a session that machines share', () => {
   test('`readEtcdSessionWithState` reads the session from the second member of etcd if the first does not answer', async () => {
     const { a, b, clock, etcd, renew } = await pair()
     await renew(a)
-    await markEtcdSessionEnded(b, 'default')
+    await endEtcdSession(b, 'default')
     const { handle } = etcd
     etcd.handle = async (request) => {
       if (request.url.hostname !== 'a.test') return handle(request)
@@ -342,9 +342,9 @@ describe('a session that machines share', () => {
   test('a logout on one machine signs the other machine out, and a login on one signs the other in', async () => {
     const { a, b, signIn, renew, service } = await pair()
     await renew(a)
-    expect((await markEtcdSessionEnded(b, 'default')).wasSignedIn).toBe(true)
+    expect((await endEtcdSession(b, 'default')).wasSignedIn).toBe(true)
     expect(await failureOf(renew(a))).toMatchObject({ code: 'session_over', exit: 4 })
-    expect((await markEtcdSessionEnded(a, 'default')).wasSignedIn).toBe(false)
+    expect((await endEtcdSession(a, 'default')).wasSignedIn).toBe(false)
     await signIn(b)
     await renew(a)
     expect(service.reuse).toBe(0)
@@ -365,7 +365,7 @@ describe('a session that machines share', () => {
       await renew(a)
       etcd.fate = () => 'pass'
       if (end === 'login') await signIn(b)
-      else await markEtcdSessionEnded(b, 'default')
+      else await endEtcdSession(b, 'default')
       await renew(a).catch((error: CliError) => expect(error.code).toBe('session_over'))
       expect([outcomeFilesOf(a), service.reuse]).toEqual([[], 0])
     }
@@ -466,7 +466,7 @@ test('random faults of etcd, service and processes cause no reuse of a refresh t
             ? fleet.renew(io)
             : does === 'login'
               ? fleet.signIn(io)
-              : markEtcdSessionEnded(io, 'default')
+              : endEtcdSession(io, 'default')
         const ended = await Promise.race([work.catch((error: unknown) => error), killed])
         if (ended instanceof Error) expect(ended).toBeInstanceOf(CliError)
         if (arrives) etcd.arrive()

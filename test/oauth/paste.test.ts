@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { listenForPastes, parsePastedRedirectOrExplain } from '../../src/oauth/paste.ts'
+import { listenForPastes, parsePastedRedirect } from '../../src/oauth/paste.ts'
 import { createFakeClock } from '../fake-context.ts'
 
 const STATE = 'xyz_State-of-43-characters-AAAAAAAAAAAAAAAAA'
@@ -12,7 +12,7 @@ const encoded = encodeURIComponent
 
 /** Returns the code in a pasted redirect, or the reason why the paste is refused. */
 function codeIn(text: string): string | null | undefined {
-  const found = parsePastedRedirectOrExplain(text, text, expected)
+  const found = parsePastedRedirect(text, text, expected)
   if (!(found instanceof URLSearchParams)) return found instanceof Error ? found.message : found
   expect(found.get('state')).toBe(STATE)
   return found.get('code')
@@ -72,7 +72,7 @@ describe('a pasted redirect', () => {
     'a redirect is accepted if it is pasted after another line: %s',
     (before) => {
       const fresh = `${CODE_FIRST}\n`
-      expect(parsePastedRedirectOrExplain(`${before}\n${fresh}`, fresh, expected)).toEqual(
+      expect(parsePastedRedirect(`${before}\n${fresh}`, fresh, expected)).toEqual(
         new URLSearchParams({ code: 'c/1', state: STATE }),
       )
     },
@@ -102,7 +102,7 @@ describe('a pasted redirect', () => {
           const whole = form(text)
           const places = [...new Set(breaks.filter((at) => at < whole.length))].sort((a, b) => b - a)
           const broken = places.reduce((left, at) => `${left.slice(0, at)}${gap}${left.slice(at)}`, whole)
-          const found = parsePastedRedirectOrExplain(`${broken}\n`, `${broken}\n`, expected)
+          const found = parsePastedRedirect(`${broken}\n`, `${broken}\n`, expected)
           if (found instanceof URLSearchParams) expect(found.get('code')).toBe(value)
           if (places.length === 0 && !text.endsWith('.')) expect(found).toBeInstanceOf(URLSearchParams)
         },
@@ -120,7 +120,7 @@ describe('a pasted redirect', () => {
           const paste = text.slice(0, length) + end
           // Skip a single line that ends within its code: it looks like a complete redirect.
           fc.pre(!/^\S+code=[^&]+\n$/.test(paste))
-          const found = parsePastedRedirectOrExplain(paste, paste, expected)
+          const found = parsePastedRedirect(paste, paste, expected)
           if (found instanceof URLSearchParams) expect(found.get('code')).toBe(value)
         },
       ),
@@ -171,7 +171,7 @@ describe('reading pastes', () => {
   })
 
   it('a paste that contains Ctrl-C (U+0003) gives the interrupt error, exit 130', () => {
-    const found = parsePastedRedirectOrExplain('x\u0003', 'x\u0003', expected)
+    const found = parsePastedRedirect('x\u0003', 'x\u0003', expected)
     expect(found).toMatchObject({ code: 'interrupted', exit: 130 })
   })
 })

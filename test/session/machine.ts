@@ -8,7 +8,7 @@ import {
   type ProfileFiles,
   type Session,
 } from '../../src/session/session-file.ts'
-import { prepareLocalSignIn, removeLocalSession } from '../../src/session/sign-in.ts'
+import { prepareLocalSignIn, signOutLocally } from '../../src/session/sign-in.ts'
 import { createIo, type Io } from '../../src/terminal/io.ts'
 import { createFakeClock, createFakeContext, fakeSettings, jsonResponse } from '../fake-context.ts'
 import { FakeDisk, type Fate, Killed } from './fake-disk.ts'
@@ -192,7 +192,7 @@ export class Machine {
       }
       if (command === 'login') await this.#login(io, files)
       if (command === 'logout') {
-        await removeLocalSession(io, 'default', files)
+        await signOutLocally(io, 'default', files)
         this.wanted = null
       }
     } catch (caught) {

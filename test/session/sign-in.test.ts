@@ -6,7 +6,7 @@ import { getFreshCredential, renewAccessToken } from '../../src/session/credenti
 import { readCredentialStatus } from '../../src/session/describe.ts'
 import { keychainAccount } from '../../src/session/secret.ts'
 import { encodeSession, profileFiles, type Session } from '../../src/session/session-file.ts'
-import { prepareLocalSignIn, removeLocalSession } from '../../src/session/sign-in.ts'
+import { prepareLocalSignIn, signOutLocally } from '../../src/session/sign-in.ts'
 import { cannotWriteError } from '../../src/storage/file-errors.ts'
 import { createIo, type Io } from '../../src/terminal/io.ts'
 import { createFakeContext, createFakeKeychain, fakeSettings } from '../fake-context.ts'
@@ -99,7 +99,7 @@ describe('a login', () => {
   it('`reserve` of a prepared login creates its note file (`next.…`) again if a logout has removed the file', async () => {
     const { io, files } = await machine()
     const prepared = await prepareLocalSignIn(io, 'file', 'session')
-    await removeLocalSession(io, 'default')
+    await signOutLocally(io, 'default')
     expect(readdirSync(files.directory)).toEqual(['lock'])
     prepared.reserve()
     expect(readdirSync(files.directory).sort()).toEqual([
@@ -123,7 +123,7 @@ describe('a stored API key', () => {
       expect(await readCredentialStatus(io)).toMatchObject({ state: 'active', inForce: 'stored API key' })
       rmSync(files.lock)
       expect(await codeOf(renewAccessToken(io, { always: true }))).toBe('usage 2')
-      expect(await removeLocalSession(io, 'default')).toMatchObject({ wasSignedIn: true, problem: undefined })
+      expect(await signOutLocally(io, 'default')).toMatchObject({ wasSignedIn: true, problem: undefined })
       expect(keychain.items.size).toBe(0)
     },
   )
@@ -134,7 +134,7 @@ describe('a logout', () => {
     const { io, files } = await machine()
     await signInWith(io, tokens('1'), 'file')
     writeFileSync(join(files.directory, `next.${sessionIn(files).id}.1`), 'x')
-    await removeLocalSession(io, 'default')
+    await signOutLocally(io, 'default')
     expect(readdirSync(files.directory)).toEqual(['lock'])
   })
 
@@ -142,7 +142,7 @@ describe('a logout', () => {
     const { io, keychain, files } = await machine()
     await signInWith(io, tokens('1'), 'keychain')
     rmSync(files.directory, { recursive: true })
-    expect(await removeLocalSession(io, 'default')).toMatchObject({ wasSignedIn: false })
+    expect(await signOutLocally(io, 'default')).toMatchObject({ wasSignedIn: false })
     expect(keychain.items.size).toBe(0)
   })
 
@@ -151,7 +151,7 @@ describe('a logout', () => {
     await signInWith(io, tokens('1'), 'file')
     writeFileSync(files.session, 'x')
     keychain.trouble = 'no_module'
-    expect(await removeLocalSession(io, 'default')).toMatchObject({ wasSignedIn: true, problem: undefined })
+    expect(await signOutLocally(io, 'default')).toMatchObject({ wasSignedIn: true, problem: undefined })
     expect(readdirSync(files.directory)).toEqual(['lock'])
   })
 
@@ -161,13 +161,13 @@ describe('a logout', () => {
     const names = () => {
       throw cannotWriteError(files.directory, new Error('EACCES: permission denied, scandir'))
     }
-    const forgotten = removeLocalSession(io, 'default', { ...files, disk: { ...files.disk, names } })
+    const forgotten = signOutLocally(io, 'default', { ...files, disk: { ...files.disk, names } })
     await expect(forgotten).rejects.toMatchObject({ message: expect.stringMatching(/^tokens may remain on/) })
   })
 
   it('a logout from a profile that was never signed in creates no file', async () => {
     const { io, context } = await machine()
-    await removeLocalSession(io, 'default')
+    await signOutLocally(io, 'default')
     expect(() => readdirSync(context.directories.state)).toThrow()
   })
 })
@@ -180,7 +180,7 @@ describe('two state directories', () => {
     await signInWith(first.io, tokens('1'), 'keychain')
     await signInWith(io, tokens('2'), 'keychain')
     expect(first.keychain.items.size).toBe(2)
-    await removeLocalSession(io, 'default')
+    await signOutLocally(io, 'default')
     expect([...first.keychain.items.keys()]).toEqual([keychainAccount(first.files)])
   })
 })
@@ -226,7 +226,7 @@ describe('an unusable session file', () => {
     cpSync(files.directory, join(dirname(files.directory), 'work'), { recursive: true })
     const work = createIo(context, await fakeSettings(context, { profile: 'work' }))
     expect(await codeOf(getFreshCredential(work))).toBe('session_elsewhere 4')
-    await removeLocalSession(work, 'work')
+    await signOutLocally(work, 'work')
     expect(await getFreshCredential(io)).toMatchObject({ value: 'access-1' })
   })
 

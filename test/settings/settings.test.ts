@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Context } from '../../src/context.ts'
-import { type GivenOptions, gatherSettings, getSetting } from '../../src/settings/settings.ts'
+import { type GivenOptions, getSetting, resolveSettings } from '../../src/settings/settings.ts'
 import {
   SETTING_KEYS,
   SETTINGS,
@@ -45,7 +45,7 @@ describe.each(Object.entries(EXAMPLES) as [SettingKey, readonly [string, string 
         : value,
     })
     const chosen = async (given: GivenOptions, context: Context) =>
-      (await gatherSettings(given, [], context)).chosen[key]
+      (await resolveSettings(given, [], context)).chosen[key]
 
     test(`the setting ${key} is stored, printed, listed and removed by mailclaim config`, async () => {
       const context = createFakeContext()
@@ -84,7 +84,7 @@ describe.each(Object.entries(EXAMPLES) as [SettingKey, readonly [string, string 
       const context = createFakeContext()
       expect(await run(['config', 'set', name, invalid], context)).toBe(2)
       expect(context.stderr.text).toMatch(new RegExp(`^error: .*(${name}|${JSON.stringify(invalid)})`))
-      const settings = await gatherSettings({}, [], createFakeContext(inVariable(key, invalid)))
+      const settings = await resolveSettings({}, [], createFakeContext(inVariable(key, invalid)))
       // An invalid value is an error only in commands that use the setting.
       expect(() => getSetting(key, settings)).toThrow(setting.variable ?? name)
     })
@@ -107,13 +107,13 @@ test('an invalid resolver setting does not fail login --with-api-key, which does
 
 describe('interactive prompts', () => {
   const mayAsk = async (options: GivenOptions, environment: Partial<Context['environment']> = {}) =>
-    (await gatherSettings(options, [], createFakeContext({ terminal: { columns: 80 }, environment })))
+    (await resolveSettings(options, [], createFakeContext({ terminal: { columns: 80 }, environment })))
       .interactive
 
   test('prompts are allowed on a terminal, even with --format tsv, and forbidden without one', async () => {
     expect(await mayAsk({})).toBe(true)
     expect(await mayAsk({ format: 'tsv' })).toBe(true)
-    expect((await gatherSettings({}, [], createFakeContext())).interactive).toBe(false)
+    expect((await resolveSettings({}, [], createFakeContext())).interactive).toBe(false)
   })
 
   test.each<[string, GivenOptions, Partial<Context['environment']>, boolean]>([

@@ -3,7 +3,7 @@ import stringWidth from 'fast-string-width'
 import { describe, expect, test } from 'vitest'
 import type { GivenOptions } from '../../src/settings/settings.ts'
 import { createPalette, PLAIN_PALETTE, usesColor } from '../../src/terminal/color.ts'
-import { type Column, formatUnescaped, getValueAtPath } from '../../src/terminal/columns.ts'
+import { type Column, formatCellValue, getValueAtPath } from '../../src/terminal/columns.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import { wrapLine } from '../../src/terminal/measure.ts'
 import { createPagedTable } from '../../src/terminal/table.ts'
@@ -90,10 +90,10 @@ test('--fields selects columns in the given order, including members of objects 
   expect(await one(item, { format: 'tsv', fields })).toBe(`${fields.join('\t')}\nc\tn\tx,y\tf\n`)
 })
 
-test('a list of texts that formatUnescaped has joined can be split into the same texts again', () => {
+test('a list of texts that formatCellValue has joined can be split into the same texts again', () => {
   fc.assert(
     fc.property(fc.array(fc.string({ minLength: 1 }), { minLength: 1 }), (parts) => {
-      const read = formatUnescaped(parts).match(/(?:[^\\,]|\\.)+/gs)
+      const read = formatCellValue(parts).match(/(?:[^\\,]|\\.)+/gs)
       expect(read?.map((part) => part.replaceAll(/\\(.)/gs, '$1'))).toEqual(parts)
     }),
   )

@@ -1,5 +1,5 @@
 import { CliError } from '../../errors.ts'
-import { formatRelativeOnTerminal } from '../../service/timestamps.ts'
+import { formatServiceTimestamp } from '../../service/timestamps.ts'
 import type { CredentialState, CredentialStatus } from '../../session/describe.ts'
 import { getSetting } from '../../settings/settings.ts'
 import { STORE_DESCRIPTIONS, type StoreKind } from '../../settings/table.ts'
@@ -42,9 +42,9 @@ const FIELDS: readonly Column[] = [
     title: 'Access token',
     text: (value) => `valid for ${formatDuration(Number(value))}`,
   },
-  { field: 'refresh_by', title: 'Expires if unused', text: formatRelativeOnTerminal },
+  { field: 'refresh_by', title: 'Expires if unused', text: formatServiceTimestamp },
   { field: 'online', text: (value) => (value === 'accepted' ? 'the service accepts it' : String(value)) },
-  { field: 'signed_in_at', title: 'Signed in', text: formatRelativeOnTerminal },
+  { field: 'signed_in_at', title: 'Signed in', text: formatServiceTimestamp },
   { field: 'refreshed_at', only: 'programs' },
   { field: 'message', only: 'programs' },
 ]

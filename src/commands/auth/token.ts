@@ -1,5 +1,5 @@
 import { getFreshCredential, requestNarrowedCredential } from '../../session/credential.ts'
-import { parseNumberOfSeconds } from '../../settings/parse-value.ts'
+import { parseSeconds } from '../../settings/parse-value.ts'
 import { SETTINGS } from '../../settings/table.ts'
 import type { Column } from '../../terminal/columns.ts'
 import { defineCommand, SINGLE_VALUE_OUTPUT } from '../definition.ts'
@@ -24,7 +24,7 @@ export const command = defineCommand({
     {
       flags: '--min-lifetime <seconds>',
       description: 'renew it first if it is valid for less than this, instead of 60',
-      parse: (text, name) => parseNumberOfSeconds(text, name, MAX_MIN_LIFETIME_SECONDS),
+      parse: (text, name) => parseSeconds(text, name, MAX_MIN_LIFETIME_SECONDS),
     },
   ],
   examples: {

@@ -3,7 +3,7 @@ import { BATCH_OPTIONS, DEFAULT_CLAIM_TIMEOUT_SECONDS, isBatch } from '../../cla
 import { CHECK_REPORT_FIELDS, type CheckReportJson, toReportJson } from '../../dns/report.ts'
 import { usageError } from '../../errors.ts'
 import { type Column, summarizeValues } from '../../terminal/columns.ts'
-import { createDeadlineOrUnlimited } from '../../timeout.ts'
+import { createCommandDeadline } from '../../timeout.ts'
 import { defineCommand, defineTimeout, PUBLIC_RESOLVERS_OPTION } from '../definition.ts'
 
 const reportOf = (item: object) => item as unknown as CheckReportJson
@@ -83,7 +83,7 @@ export const command = defineCommand({
     // Never renew the access token, because a check must work while the service is down: with an expired token, use the claim in
     // the ledger.
     const renews = false
-    const deadline = createDeadlineOrUnlimited(wait ? { timeout } : {}, io.clock)
+    const deadline = createCommandDeadline(wait ? { timeout } : {}, io.clock)
     const check = { publicResolvers, wait, deadline }
     if (!isBatch(domains, options)) {
       if (name !== undefined && (domains.length > 0 || value === undefined))

@@ -10,7 +10,7 @@ export const command = defineCommand({
   output: { columns: COLUMNS },
   errors: ['claim_unknown'],
   async run({ arguments: [argument] }, io) {
-    const [{ unknownClaimError, findClaim }, { readClaimsOf, forgetClaim }, { describeDomain }] =
+    const [{ unknownClaimError, findClaim }, { findClaimsByDomain, forgetClaim }, { describeDomain }] =
       await Promise.all([
         import('../../claims/load.ts'),
         import('../../claims/ledger.ts'),
@@ -22,7 +22,7 @@ export const command = defineCommand({
     await forgetClaim(entry, io)
     const { name = null } = entry.claim
     await io.writeOutcome({ name, domain_id: domainId }, COLUMNS)
-    const [earlier] = await readClaimsOf(ascii, io)
+    const [earlier] = await findClaimsByDomain(ascii, io)
     await io.say(
       `The claim ${domainId} of ${describeDomain(entry.claim)} is forgotten here; at the service, its placeholder domain stays until it is deleted there.${earlier ? ` An earlier claim of it is still listed: ${earlier.claim.domain_id}.` : ''}`,
     )

@@ -1,5 +1,5 @@
 import { BATCH_OPTIONS, VERIFY_EVENT_MEANINGS } from '../../claims/definition.ts'
-import { createDeadlineOrUnlimited } from '../../timeout.ts'
+import { createCommandDeadline } from '../../timeout.ts'
 import { CLAIMS_ARGUMENT, defineCommand, PUBLIC_RESOLVERS_OPTION } from '../definition.ts'
 import { CLAIM_WAITING_OPTIONS, runVerifyOrWatchCommand, WATCH_OUTPUT } from './watch.ts'
 
@@ -26,7 +26,7 @@ export const command = defineCommand({
   toleratesClosedPipe: true,
   async run({ arguments: domains, options }, io) {
     const { wait = false, check = true, publicResolvers, throughBlocked } = options
-    const deadline = createDeadlineOrUnlimited(options, io.clock)
+    const deadline = createCommandDeadline(options, io.clock)
     const verify = { deadline, wait, check, publicResolvers, throughBlocked }
     const { checkDnsOnceAndVerify } = await import('../../claims/workflow.ts')
     const claim = await runVerifyOrWatchCommand(domains, options, verify, checkDnsOnceAndVerify, io)

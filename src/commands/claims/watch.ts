@@ -4,7 +4,7 @@ import type { ClaimEvents, ClaimTask, ClaimWorkflowOptions } from '../../claims/
 import { CLAIM_FIELDS, type DomainClaim } from '../../service/types.ts'
 import type { OptionDefinition } from '../../settings/option.ts'
 import type { Io } from '../../terminal/io.ts'
-import { createDeadlineOrUnlimited } from '../../timeout.ts'
+import { createCommandDeadline } from '../../timeout.ts'
 import {
   CLAIMS_ARGUMENT,
   defineCommand,
@@ -43,7 +43,7 @@ export const command = defineCommand({
   account: 'signed_in',
   async run({ arguments: domains, options }, io) {
     const { throughBlocked } = options
-    const watch = { deadline: createDeadlineOrUnlimited(options, io.clock), throughBlocked }
+    const watch = { deadline: createCommandDeadline(options, io.clock), throughBlocked }
     const { followClaim } = await import('../../claims/workflow.ts')
     await runVerifyOrWatchCommand(domains, options, watch, followClaim, io)
   },

@@ -1,11 +1,11 @@
-import { formatRelativeOnTerminal } from '../../service/timestamps.ts'
-import { OAUTH_GRANT_FIELDS, type ReceivedOAuthGrant } from '../../service/types.ts'
-import { type Column, formatUnescaped } from '../../terminal/columns.ts'
+import { formatServiceTimestamp } from '../../service/timestamps.ts'
+import { OAUTH_GRANT_FIELDS, type OAuthGrant } from '../../service/types.ts'
+import { type Column, formatCellValue } from '../../terminal/columns.ts'
 import { defineCommand } from '../definition.ts'
-import { createPagingOptions, printServiceListPages } from '../lists.ts'
+import { createPagingOptions, printServiceList } from '../lists.ts'
 
 /** Whether a grant is revoked. The service may set the time, the reason, or both. */
-function isRevoked(grant: ReceivedOAuthGrant): boolean {
+function isRevoked(grant: OAuthGrant): boolean {
   return (grant.revoked_at ?? grant.revoked_reason ?? null) !== null
 }
 
@@ -17,16 +17,16 @@ const GRANT_COLUMNS: readonly Column[] = [
   {
     field: 'state',
     only: 'people',
-    value: (grant) => (isRevoked(grant as ReceivedOAuthGrant) ? 'revoked' : 'active'),
+    value: (grant) => (isRevoked(grant as OAuthGrant) ? 'revoked' : 'active'),
     text(state, look, grant) {
-      const { revoked_at: at } = grant as ReceivedOAuthGrant
-      return at ? `${state} ${formatRelativeOnTerminal(at, look) ?? formatUnescaped(at)}` : undefined
+      const { revoked_at: at } = grant as OAuthGrant
+      return at ? `${state} ${formatServiceTimestamp(at, look) ?? formatCellValue(at)}` : undefined
     },
     paint: (value, { palette }) => (value === 'active' ? palette.good : palette.faint),
   },
   { field: 'resource', only: 'programs' },
-  { field: 'created_at', title: 'Created', text: formatRelativeOnTerminal, optional: true },
-  { field: 'revoked_at', title: 'Revoked', text: formatRelativeOnTerminal, only: 'programs' },
+  { field: 'created_at', title: 'Created', text: formatServiceTimestamp, optional: true },
+  { field: 'revoked_at', title: 'Revoked', text: formatServiceTimestamp, only: 'programs' },
   { field: 'revoked_reason', title: 'Reason', only: 'programs' },
 ]
 
@@ -51,7 +51,7 @@ export const command = defineCommand({
   account: 'signed_in',
   async run({ options }, io) {
     const { state } = options
-    await printServiceListPages(
+    await printServiceList(
       {
         fetcher: (lists, client) => lists.createGrantFetcher(client),
         filter: state === undefined ? undefined : (grant) => isRevoked(grant) === (state === 'revoked'),

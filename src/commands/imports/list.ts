@@ -1,7 +1,7 @@
 import { IMPORT_LIST_COLUMNS } from '../../imports/columns.ts'
 import { CONTACT_IMPORT_FIELDS, CONTACT_IMPORT_STATUSES } from '../../service/types.ts'
 import { defineCommand } from '../definition.ts'
-import { createPagingOptions, printServiceListPages } from '../lists.ts'
+import { createPagingOptions, printServiceList } from '../lists.ts'
 
 /** Default of `--limit`, the same as the service's own default. */
 const DEFAULT_LIMIT = 10
@@ -32,7 +32,7 @@ export const command = defineCommand({
   account: 'signed_in',
   async run({ options }, io) {
     const { status } = options
-    await printServiceListPages(
+    await printServiceList(
       {
         fetcher: (lists, client) => lists.createContactImportFetcher(client, status),
         defaultLimit: DEFAULT_LIMIT,

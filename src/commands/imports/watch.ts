@@ -1,6 +1,6 @@
 import { IMPORT_COLUMNS, IMPORT_EVENT_MEANINGS } from '../../imports/columns.ts'
 import { CONTACT_IMPORT_FIELDS } from '../../service/types.ts'
-import { createDeadlineOrUnlimited } from '../../timeout.ts'
+import { createCommandDeadline } from '../../timeout.ts'
 import { defineCommand, defineTimeout, listEventFieldPaths } from '../definition.ts'
 import { CONTACT_IMPORT_ARGUMENT } from './get.ts'
 
@@ -28,6 +28,6 @@ export const command = defineCommand({
       import('../../imports/watch.ts'),
       import('../../session/client.ts'),
     ])
-    await watchImport(id, createDeadlineOrUnlimited(options, io.clock), openClient(io), io)
+    await watchImport(id, createCommandDeadline(options, io.clock), openClient(io), io)
   },
 })

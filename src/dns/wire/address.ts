@@ -28,7 +28,7 @@ export function formatResolver(resolver: DnsServer): string {
  * Converts an IPv6 address to the spelling of URLs, so that a server with two spellings is queried once. Returns an address with a
  * scope (`%eth0`) and any other text unchanged.
  */
-export function canonicalizeIfIpv6(address: string): string {
+export function canonicalizeAddress(address: string): string {
   if (isIP(address) !== 6 || address.includes('%')) return address
   return new URL(`http://[${address}]/`).hostname.slice(1, -1)
 }
@@ -52,6 +52,6 @@ const THIS_HOST = /^(?:0|127)\.|^::1?$/
  * Whether a name server can have this address: not the unspecified address nor, on port 53, one of this host; test servers on this
  * machine use other ports.
  */
-export function isRemoteOrTestServer({ address, port }: DnsServerAddress): boolean {
+export function canBeNameServerAddress({ address, port }: DnsServerAddress): boolean {
   return address !== '0.0.0.0' && address !== '::' && (port !== DNS_PORT || !THIS_HOST.test(address))
 }

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import { type Context, type DnsNetwork, DnsTransportError, type WireQuery } from '../../context.ts'
+import { type Context, type DnsNetwork, type DnsRequest, DnsTransportError } from '../../context.ts'
 import type { Deadline } from '../../timeout.ts'
 import type { DnsServer } from './address.ts'
 import { exchangeDnsOverHttps } from './https.ts'
@@ -7,7 +7,7 @@ import { type DnsQuery, type DnsReply, decodeResponse, encodeQuery } from './mes
 
 /** Transports of DNS queries (UDP, TCP and HTTPS), and the addresses of the system's resolvers. */
 export interface DnsNetworkWithHttps extends DnsNetwork {
-  https(exchange: WireQuery<URL>): Promise<Uint8Array>
+  https(exchange: DnsRequest<URL>): Promise<Uint8Array>
 }
 
 /** Effects that DNS queries need: clock, random numbers and network. `signal` aborts the queries. */
@@ -20,11 +20,11 @@ export interface DnsEffects extends Pick<Context, 'clock' | 'random'> {
  * Picks clock, random numbers and network for DNS queries from a context, and adds DNS over HTTPS. An interrupt such as Ctrl-C
  * aborts the queries.
  */
-export function pickDnsEffects(
+export function createDnsEffects(
   context: Pick<Context, 'clock' | 'random' | 'dns' | 'http' | 'interrupts'>,
 ): DnsEffects {
   const { clock, random, dns, http, interrupts } = context
-  const network = { ...dns, https: (exchange: WireQuery<URL>) => exchangeDnsOverHttps(exchange, http) }
+  const network = { ...dns, https: (exchange: DnsRequest<URL>) => exchangeDnsOverHttps(exchange, http) }
   return { clock, random, dns: network, signal: interrupts.signal }
 }
 
@@ -121,14 +121,14 @@ export async function trySendQuery(
   }
 }
 
-/** Default time limit of `tryQuery` in milliseconds. */
+/** Default time limit of `queryDns` in milliseconds. */
 const QUERY_MS = 2000
 
 /**
  * Returns one server's response to a question, with any rcode; undefined without a usable response within `limitMs` milliseconds
  * and before the deadline.
  */
-export async function tryQuery(
+export async function queryDns(
   server: DnsServer,
   question: DnsQuery,
   { deadline, effects }: { readonly deadline: Deadline; readonly effects: DnsEffects },
@@ -140,7 +140,7 @@ export async function tryQuery(
 
 /** Sends one query over one transport, and returns the response. Rejects with a `DnsTransportError`. */
 async function send<Server extends DnsServer>(
-  exchange: (exchange: WireQuery<Server>) => Promise<Uint8Array>,
+  exchange: (exchange: DnsRequest<Server>) => Promise<Uint8Array>,
   server: Server,
   question: DnsQuery,
   deadline: Deadline,
@@ -189,8 +189,8 @@ export function limitTotalQueries(dns: DnsNetworkWithHttps, max: number) {
   let left = max
   let isReached = false
   const limited =
-    <Server>(send: (exchange: WireQuery<Server>) => Promise<Uint8Array>) =>
-    async (exchange: WireQuery<Server>) => {
+    <Server>(send: (exchange: DnsRequest<Server>) => Promise<Uint8Array>) =>
+    async (exchange: DnsRequest<Server>) => {
       if (left <= 0) {
         isReached = true
         throw new DnsTransportError('not_checked', `the limit of ${max} queries is reached`)

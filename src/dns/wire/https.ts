@@ -1,4 +1,4 @@
-import { DnsTransportError, type HttpTransport, HttpTransportError, type WireQuery } from '../../context.ts'
+import { type DnsRequest, DnsTransportError, type HttpTransport, HttpTransportError } from '../../context.ts'
 import { excerpt } from '../../terminal/sanitize.ts'
 import { runDnsExchangeWithTimeout } from './network.ts'
 
@@ -12,7 +12,7 @@ const MAX_BYTES = 65_535
  * certificates. Rejects with a `DnsTransportError`, whose message is for users.
  */
 export function exchangeDnsOverHttps(
-  exchange: WireQuery<URL>,
+  exchange: DnsRequest<URL>,
   http: Pick<HttpTransport, 'send'>,
 ): Promise<Uint8Array> {
   return runDnsExchangeWithTimeout(exchange, (resolve, reject) => {
@@ -24,7 +24,7 @@ export function exchangeDnsOverHttps(
 
 /** Sends the POST request, and returns the response's body; rejects unless it is a DNS message that `accept` accepts. */
 async function post(
-  { server, message, timeoutMs, accept }: WireQuery<URL>,
+  { server, message, timeoutMs, accept }: DnsRequest<URL>,
   http: Pick<HttpTransport, 'send'>,
   signal: AbortSignal,
 ): Promise<Uint8Array> {

@@ -1,5 +1,5 @@
 import packet from 'dns-packet'
-import { canonicalizeIfIpv6 } from './address.ts'
+import { canonicalizeAddress } from './address.ts'
 
 /** Record types that this program queries. */
 type QuestionType = 'TXT' | 'CNAME' | 'SOA' | 'NS' | 'A' | 'AAAA' | 'DS' | 'DNSKEY'
@@ -167,7 +167,7 @@ function toRecord(record: packet.Answer): ResourceRecord | undefined {
       return { ...base, type: record.type, target: canonicalName(record.data) }
     case 'A':
     case 'AAAA':
-      return { ...base, type: record.type, address: canonicalizeIfIpv6(record.data) }
+      return { ...base, type: record.type, address: canonicalizeAddress(record.data) }
     case 'SOA': {
       const { serial = 0, minimum = 0 } = record.data
       const soa = { zone: base.name, serial, negativeTtl: Math.min(ttl, minimum) }

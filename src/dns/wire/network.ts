@@ -2,10 +2,10 @@ import { createSocket } from 'node:dgram'
 import { getServers } from 'node:dns'
 import { readFile } from 'node:fs/promises'
 import { connect, isIPv6 } from 'node:net'
-import { type DnsNetwork, type DnsServerAddress, DnsTransportError, type WireQuery } from '../../context.ts'
+import { type DnsNetwork, type DnsRequest, type DnsServerAddress, DnsTransportError } from '../../context.ts'
 import { createConcurrencyLimiter } from '../../limiter.ts'
 import { parseDnsServerAddress } from '../../settings/addresses.ts'
-import { canonicalizeIfIpv6 } from './address.ts'
+import { canonicalizeAddress } from './address.ts'
 
 /**
  * Maximum number of DNS sockets at once: some systems allow 256 open files, and a run over many domains needs some for files and
@@ -38,7 +38,7 @@ export function parseResolversWithScopes(servers: readonly string[], resolvConf:
   return servers.flatMap((text) => {
     try {
       const server = parseDnsServerAddress(text, 'system resolver')
-      const address = scoped.find(([, , bare = '']) => canonicalizeIfIpv6(bare) === server.address)?.[1]
+      const address = scoped.find(([, , bare = '']) => canonicalizeAddress(bare) === server.address)?.[1]
       return [{ ...server, address: address ?? server.address }]
     } catch {
       return []
@@ -66,7 +66,7 @@ function toDnsTransportError(error: NodeJS.ErrnoException, { address }: DnsServe
  * @param start starts the exchange, and returns the function that closes it
  */
 export async function runDnsExchangeWithTimeout(
-  { timeoutMs, signal }: Pick<WireQuery, 'timeoutMs' | 'signal'>,
+  { timeoutMs, signal }: Pick<DnsRequest, 'timeoutMs' | 'signal'>,
   start: (resolve: (answer: Uint8Array) => void, reject: (error: Error) => void) => () => void,
 ): Promise<Uint8Array> {
   let end = () => {}
@@ -89,7 +89,7 @@ export async function runDnsExchangeWithTimeout(
 }
 
 /** Sends a query over UDP, and waits for a datagram that `accept` takes; others are ignored. */
-const exchangeUdp = (exchange: WireQuery): Promise<Uint8Array> =>
+const exchangeUdp = (exchange: DnsRequest): Promise<Uint8Array> =>
   runDnsExchangeWithTimeout(exchange, (resolve, reject) => {
     const { server, message, accept } = exchange
     const socket = createSocket(isIPv6(server.address) ? 'udp6' : 'udp4')
@@ -108,7 +108,7 @@ const exchangeUdp = (exchange: WireQuery): Promise<Uint8Array> =>
  * Sends a query over TCP, with the two-byte length prefix (RFC 1035 section 4.2.2). Rejects unless `accept` takes the first message
  * of the server, so that a hostile server can't keep the exchange busy.
  */
-const exchangeTcp = (exchange: WireQuery): Promise<Uint8Array> =>
+const exchangeTcp = (exchange: DnsRequest): Promise<Uint8Array> =>
   runDnsExchangeWithTimeout(exchange, (resolve, reject) => {
     const { server, message, accept } = exchange
     const socket = connect({ host: server.address, port: server.port, noDelay: true })

@@ -6,7 +6,7 @@ import type { Io } from '../../terminal/io.ts'
 import { excerpt } from '../../terminal/sanitize.ts'
 
 /** Address of one etcd key, and the credentials for it; `user` is undefined without etcd's password authentication. */
-export interface EtcdKeyAccessParameters {
+export interface EtcdKeyAccess {
   readonly key: string
   /** Client URLs of the cluster's members; at least one. */
   readonly members: readonly URL[]
@@ -47,7 +47,7 @@ const FINAL =
  */
 export function createEtcdKeyClient(
   { http, clock, random, interrupts: { signal } }: Io,
-  { key, members, tls, user }: EtcdKeyAccessParameters,
+  { key, members, tls, user }: EtcdKeyAccess,
   limitMs = Number.POSITIVE_INFINITY,
 ) {
   const latest = clock.monotonic() + limitMs

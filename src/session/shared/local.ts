@@ -25,7 +25,7 @@ export function readCachedSession(files: ProfileFiles): Session | undefined {
  * Caches a session of etcd on this machine, without the refresh token. Ignores a failure: without a valid copy, the next command
  * reads etcd.
  */
-export async function tryCacheSession(files: ProfileFiles, session: Session): Promise<void> {
+export async function writeCachedSession(files: ProfileFiles, session: Session): Promise<void> {
   const { refreshToken: _inEtcd, ...kept } = session
   try {
     await files.prepare()

@@ -12,10 +12,10 @@ import {
   repeatPassesUntilRenewed,
   requireAccessToken,
   sessionReplacedOrRemovedError,
-  toUnusedTokenResultOrThrow,
+  toUnusedTokenResult,
 } from '../renew.ts'
 import { findFreshAccessToken, NOTE_BYTES, type RenewOptions, rejectForeignSession } from '../session-file.ts'
-import { outcomeFileName, type RenewalAttemptId, removeCachedSession, tryCacheSession } from './local.ts'
+import { outcomeFileName, type RenewalAttemptId, removeCachedSession, writeCachedSession } from './local.ts'
 import {
   createHexId,
   deliverOutcomesAndRead,
@@ -99,7 +99,7 @@ async function runEtcdPass(pass: RenewalInput, renewal: EtcdRenewal): Promise<Re
     renewal.firstToken === token ? options : { ...options, always: false },
   )
   if (access !== undefined) {
-    await tryCacheSession(files, session)
+    await writeCachedSession(files, session)
     return { kind: 'done', token: access }
   }
   if (former !== null && !(await waitForOtherRenewal(pass, renewal, found, former))) return { kind: 'waited' }
@@ -133,7 +133,7 @@ async function runEtcdPass(pass: RenewalInput, renewal: EtcdRenewal): Promise<Re
     // outcome stays unknown, although the request of this pass didn't use the token.
     if (sent.file !== undefined && former !== null)
       throw unknownRefreshOutcomeError(store, own.marker, sent.error.message)
-    return toUnusedTokenResultOrThrow(sent)
+    return toUnusedTokenResult(sent)
   }
   const next = buildNextSessionWithoutRefreshToken(session, sent, pass)
   if (sent.kind === 'over') {
@@ -153,7 +153,7 @@ async function runEtcdPass(pass: RenewalInput, renewal: EtcdRenewal): Promise<Re
     // etcd holds no later generation of this sign-in: a sign-in or sign-out has replaced the session.
     throw sessionReplacedOrRemovedError(profile)
   }
-  await tryCacheSession(files, next)
+  await writeCachedSession(files, next)
   return { kind: 'done', token: requireAccessToken(sent, next) }
 }
 

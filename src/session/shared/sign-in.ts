@@ -3,8 +3,8 @@ import { addProfileFlag } from '../../settings/profiles.ts'
 import type { Io } from '../../terminal/io.ts'
 import { notSignedInError, sessionOverError } from '../messages.ts'
 import { isFresh, type Session } from '../session-file.ts'
-import type { SessionRemovalResult, SignInSteps } from '../sign-in.ts'
-import { readCachedSession, removeCachedSession, removeLocalEtcdFiles, tryCacheSession } from './local.ts'
+import type { SignInSteps, SignOutResult } from '../sign-in.ts'
+import { readCachedSession, removeCachedSession, removeLocalEtcdFiles, writeCachedSession } from './local.ts'
 import {
   BEST_EFFORT_ETCD_TIMEOUT_MS,
   createHexId,
@@ -39,7 +39,7 @@ export async function prepareEtcdSignIn(io: Io): Promise<SignInSteps> {
       await io.interrupts.shield(() => overwriteSession(store, { ...session, refreshToken: secret }))
       // Remove outcome files (`pending.…`): they belong to the former sign-in, which etcd no longer holds.
       removeLocalEtcdFiles(store.files)
-      await tryCacheSession(store.files, session)
+      await writeCachedSession(store.files, session)
       return session
     },
   }
@@ -72,7 +72,7 @@ async function overwriteSession({ etcd, access }: EtcdStore, session: Session): 
  *
  * @throws CliError as `openEtcdStore`, `EtcdStore.read` and `swap`
  */
-export async function markEtcdSessionEnded(io: Io, profile: string): Promise<SessionRemovalResult> {
+export async function endEtcdSession(io: Io, profile: string): Promise<SignOutResult> {
   const store = openEtcdStore(io)
   removeCachedSession(store.files)
   return io.interrupts.shield(async () => {

@@ -1,7 +1,7 @@
 import { domainToUnicode } from 'node:url'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { canonicalizeIfIpv6, formatResolver } from '../../../src/dns/wire/address.ts'
+import { canonicalizeAddress, formatResolver } from '../../../src/dns/wire/address.ts'
 import {
   canQueryName,
   collectNonRootAncestors,
@@ -150,8 +150,8 @@ test('a name with a character outside of ASCII, an empty label or a label of 64 
 })
 
 test('an IPv6 address is canonicalized, and a resolver’s address formatted with its port unless the port is 53', () => {
-  expect(canonicalizeIfIpv6('2001:DB8:0::1')).toBe('2001:db8::1')
-  expect(canonicalizeIfIpv6('192.0.2.1')).toBe('192.0.2.1')
+  expect(canonicalizeAddress('2001:DB8:0::1')).toBe('2001:db8::1')
+  expect(canonicalizeAddress('192.0.2.1')).toBe('192.0.2.1')
   expect(formatResolver({ address: '192.0.2.1', port: 53 })).toBe('192.0.2.1')
   expect(formatResolver({ address: '2001:db8::1', port: 5353 })).toBe('[2001:db8::1]:5353')
 })
