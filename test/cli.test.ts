@@ -262,7 +262,7 @@ describe('errors and exit codes', () => {
   test.each([
     ['SIGINT', 130],
     ['SIGTERM', 143],
-  ] as const)('a command not stopped by signal %s prints its output and exits %i', async (signal, exit) => {
+  ] as const)('a command that completes after %s prints its output and exits %i', async (signal, exit) => {
     const context = createFakeContext()
     context.interrupt(signal)
     expect(await run(['config', 'list', '--json'], context)).toBe(exit)

@@ -27,7 +27,7 @@ export interface CheckReportWithError {
   readonly report: CheckReport
   /** The error that the check ends with; undefined for exit 0. */
   readonly error?: CliError | undefined
-  /** The next step for a claim whose record is ready; ignored if `error` is set. */
+  /** The next step for a claim whose record is visible in DNS: to have it verified. Ignored if `error` is set. */
   readonly hint?: string | undefined
 }
 

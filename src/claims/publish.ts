@@ -18,7 +18,8 @@ const TIMEOUT_MS = 120_000
  * Adds a record to DNS with the `--publish` command, unless DNS has the value already, and returns a message for the user.
  *
  * @throws CliError `values_unknown`, exit 8, if the other TXT values at the name can't be seen or passed to that command;
- *   `publish_failed`, exit 7, if that command fails; `InterruptedError` after a signal
+ *   `publish_failed`, exit 7, if that command fails; `unexpected_answer`, exit 7, for a record name that isn't a domain name;
+ *   `InterruptedError` after a signal
  */
 export type PublishFunction = (record: TxtRecord) => Promise<string>
 

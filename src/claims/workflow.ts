@@ -46,7 +46,10 @@ export interface ClaimEvent {
 /** A claim as last seen, and how the work on it ended. */
 export interface ClaimWorkResult {
   readonly claim: DomainClaim
-  /** Why the claim isn't completed; undefined if it is, or if it is in progress after `claims verify` without `--wait`. */
+  /**
+   * Why the claim isn't completed; undefined if it is, if it is in progress after `claims verify` without `--wait`, or after
+   * `waitForDns` if the work continues.
+   */
   readonly error?: CliError | undefined
   /** The last DNS check, if the record wasn't ready. */
   readonly report?: CheckReport | undefined
@@ -83,8 +86,8 @@ const WATCH_DELAYS = { firstMs: 2000, maxMs: 30_000 } as const
  */
 const VERIFYING_DELAYS = { firstMs: 1000, steady: 3, maxMs: 30_000 } as const
 /**
- * Maximum milliseconds to wait for lagging name servers while other servers of the zone have the record, but at most half of the
- * time until the deadline.
+ * Milliseconds from the start of the wait for DNS until lagging name servers no longer delay the verification request; at most
+ * half of the time until the deadline.
  */
 const MAX_LAG_MS = 10 * 60 * 1000
 /** Maximum characters of a TXT value in a message. */

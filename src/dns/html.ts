@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { type Html, html, type InsertedValue, raw } from '../terminal/html.ts'
 import { stringifyJson } from '../terminal/sanitize.ts'
 import { formatUtcTime } from '../terminal/time.ts'
-import type { CheckReport, ReportProvenance } from './report.ts'
+import type { CheckReport, ReportMetadata } from './report.ts'
 import { HTML_STYLE_SHEET } from './style.ts'
 import { type DiffPiece, diffValues, escapeDiffPiece } from './value.ts'
 import { type AnswerView, type FindingView, type ReportView, TONE_SYMBOLS, toReportView } from './view.ts'
@@ -15,7 +15,7 @@ const MAX_SHOWN_LENGTH = 1000
 /**
  * Renders a report as one HTML file that loads and runs nothing: its Content-Security-Policy allows only its style sheet, by hash.
  */
-export function renderHtmlReport(report: CheckReport, provenance: ReportProvenance): string {
+export function renderHtmlReport(report: CheckReport, metadata: ReportMetadata): string {
   const view = toReportView(report)
   const name = shorten(view.title)
   const hash = createHash('sha256').update(HTML_STYLE_SHEET).digest('base64')
@@ -30,13 +30,13 @@ export function renderHtmlReport(report: CheckReport, provenance: ReportProvenan
 <style>${raw(HTML_STYLE_SHEET)}</style>
 </head>
 <body>
-<header><p><strong>mailclaim</strong> · DNS check</p><p><time datetime="${new Date(provenance.at).toISOString()}">${formatUtcTime(provenance.at)}</time></p></header>
+<header><p><strong>mailclaim</strong> · DNS check</p><p><time datetime="${new Date(metadata.at).toISOString()}">${formatUtcTime(metadata.at)}</time></p></header>
 <main>
 ${summary(view, name)}
 ${findings(view)}
 ${path(view)}
 </main>
-${footer(provenance)}
+${footer(metadata)}
 </body>
 </html>
 `.toString()
@@ -142,7 +142,7 @@ const list = (values: readonly string[]): Html =>
   html`<ul class="values">${values.map((value) => html`<li><code>${show(value)}</code></li>`)}</ul>`
 
 /** Renders the footer: mailclaim's version, the configured resolvers, and the command that repeats the check. */
-function footer({ resolvers, version, command }: ReportProvenance): Html {
+function footer({ resolvers, version, command }: ReportMetadata): Html {
   const configured = resolvers.length === 0 ? 'none' : names(resolvers)
   return html`<footer><p>Made by mailclaim ${version}; configured resolvers: ${configured}. To repeat: <code>${show(command)}</code>. This file loads nothing and runs nothing.</p></footer>`
 }

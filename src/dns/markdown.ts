@@ -1,6 +1,6 @@
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { formatUtcTime } from '../terminal/time.ts'
-import type { CheckReport, ReportProvenance } from './report.ts'
+import type { CheckReport, ReportMetadata } from './report.ts'
 import { type AnswerView, type FindingView, renderValueDifference, toReportView } from './view.ts'
 import type { RichText } from './words.ts'
 
@@ -11,10 +11,10 @@ const MAX_COLUMNS = 300
  * Renders a report as Markdown for a support ticket: result, findings, and the answer of each server. All text from DNS, the
  * service and the user is in code spans or code blocks, so it can't become a link, an image or a mention.
  */
-export function renderMarkdownReport(report: CheckReport, provenance: ReportProvenance): string {
+export function renderMarkdownReport(report: CheckReport, metadata: ReportMetadata): string {
   const view = toReportView(report)
   const { expected, zone, provider, claim, wait } = view
-  const configured = provenance.resolvers.length === 0 ? 'none' : provenance.resolvers.map(code).join(', ')
+  const configured = metadata.resolvers.length === 0 ? 'none' : metadata.resolvers.map(code).join(', ')
   const section = (title: string, lines: readonly string[]) =>
     lines.length === 0 ? [] : ['', `### ${title}`, '', ...lines]
   return [
@@ -27,8 +27,8 @@ export function renderMarkdownReport(report: CheckReport, provenance: ReportProv
       : `- **Expected:** TXT record at ${code(view.name)} with the value ${code(expected)}`,
     `- **Zone:** ${zone === null ? 'not found' : code(zone)}${provider === null ? '' : `, hosted by ${provider}`}`,
     ...(wait === undefined ? [] : [`- **Waiting time:** ${wait}`]),
-    `- **Checked:** ${formatUtcTime(provenance.at)} by mailclaim ${provenance.version}; configured resolvers: ${configured}`,
-    `- **To repeat:** ${code(provenance.command)}`,
+    `- **Checked:** ${formatUtcTime(metadata.at)} by mailclaim ${metadata.version}; configured resolvers: ${configured}`,
+    `- **To repeat:** ${code(metadata.command)}`,
     ...section('Findings', view.findings.flatMap(findingLines)),
     ...section('Authoritative name servers', table(view.nameservers)),
     ...section('Recursive resolvers', table(view.resolvers)),

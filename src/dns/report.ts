@@ -84,7 +84,7 @@ export function toReportJson({ path: _path, remark: _remark, ...report }: CheckR
 }
 
 /** Time, version, resolvers and command line of a check, which Markdown and HTML reports show. */
-export interface ReportProvenance {
+export interface ReportMetadata {
   /** Time of the check in milliseconds since 1970. */
   readonly at: number
   readonly version: string

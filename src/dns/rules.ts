@@ -414,8 +414,8 @@ const resolverFacts = (some: readonly ResolverObservation[]): Evidence => ({
 function findStaleResolvers(state: ZoneState): Finding[] {
   if (state.expected === null || state.alias?.hasTxtBeside) return []
   const left = (one: ResolverObservation) => staleSeconds(one, state)
-  // Leave out silent resolvers: silence proves nothing. Resolvers whose DNSSEC validation fails are left out below if
-  // `dnssec_bogus` reports them already.
+  // Resolvers that lack the record. Silent and unchecked ones are left out, because they prove nothing; those whose DNSSEC
+  // validation fails are left out below if `dnssec_bogus` reports them already.
   const lacking = state.resolvers.filter(
     (one) => !['match', 'timeout', 'unreachable', 'not_checked'].includes(one.outcome),
   )

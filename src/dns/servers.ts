@@ -11,8 +11,8 @@ import { hasTxtValue, MAX_CNAMES, readTxtAnswer, type TxtAnswer, type TxtRdata }
 /** Maximum milliseconds for a query to one name server. */
 const SERVER_MS = 4000
 /**
- * Maximum number of addresses that a check queries of the zone's name servers. Each that responds costs three queries or more (TXT, SOA, NS),
- * and more servers hardly tell more.
+ * Maximum number of addresses that a check queries of the zone's name servers. Each that responds costs three queries or more
+ * (TXT, SOA, NS), and more servers hardly tell more.
  */
 const MAX_ADDRESSES = 24
 

@@ -28,13 +28,13 @@ interface Claim {
   status: string
   reason: string | null
   verifyRequested: boolean
-  /** Cancels the claim's scheduled DNS lookup or change to its final status, but not its expiry. */
+  /** Cancels the claim's scheduled DNS lookup or status change, but not its expiry. */
   cancelNextStep: () => void
 }
 
 interface ClaimsOptions {
   readonly clock: VirtualClock
-  /** Virtual milliseconds before each DNS lookup, and from the status `verified` to the final status. */
+  /** Virtual milliseconds before each DNS lookup, and from the status `verified` to the next status. */
   readonly stepMs: number
   /** Queries DNS for the TXT values of a name; an empty list if it has none or the query fails. */
   readonly lookUp: (name: string) => Promise<readonly string[]>
@@ -73,15 +73,15 @@ export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
       if (!values.includes(claim.value)) return scheduleLookup(claim)
       claim.status = 'verified'
       const label = firstLabel(claim.request.name)
-      scheduleEnd(claim, due, OUTCOME_LABELS.includes(label) ? label : 'completed')
+      scheduleStatus(claim, due, OUTCOME_LABELS.includes(label) ? label : 'completed')
     })
   }
 
-  function scheduleEnd(claim: Claim, from: number, status: string): void {
+  function scheduleStatus(claim: Claim, from: number, status: string): void {
     schedule(claim, from + stepMs, () => setStatus(claim, status))
   }
 
-  /** Sets a claim's status and reason, and cancels its scheduled DNS lookup or change to its final status. */
+  /** Sets a claim's status and reason, and cancels its scheduled DNS lookup or status change. */
   function setStatus(claim: Claim, status: string, reason = DEFAULT_REASONS.get(status)): void {
     claim.cancelNextStep()
     claim.status = status
@@ -150,7 +150,7 @@ export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
       const claim = findByKey(key)
       setStatus(claim, status, reason)
       // `verified` and `pending` aren't final, so schedule the claim's next step, which `setStatus` has canceled.
-      if (status === 'verified') scheduleEnd(claim, clock.now(), 'completed')
+      if (status === 'verified') scheduleStatus(claim, clock.now(), 'completed')
       if (status === 'pending' && claim.verifyRequested) scheduleLookup(claim)
       return serializeClaim(claim)
     },

@@ -50,8 +50,8 @@ function platformDirectories({ env, platform }: System): Directories {
 }
 
 /**
- * Returns the user's home directory. For a user without one, as in a container, returns a path that doesn't exist rather than failing:
- * with an API key and a base URL, most commands need no directory.
+ * Returns the user's home directory. For a user without one, as in a container, returns a path that doesn't exist rather than
+ * failing: with an API key and a base URL, most commands need no directory.
  */
 function homeDirectory(): string {
   try {

@@ -229,7 +229,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
     })
   })
 
-  test('action.yml caches the file with the domain_id of the claim, and pins the cache actions to a commit', () => {
+  test('action.yml caches the file `domain-id`, with cache actions pinned to a commit', () => {
     const caches = action.runs.steps.filter(({ uses }) => uses?.startsWith('actions/cache/'))
     expect(caches).toHaveLength(2)
     for (const { uses = '', with: options = {} } of caches) {

@@ -66,13 +66,13 @@ describe('following', () => {
     expect((await take(['end'])).seen).toEqual(['status', 'done'])
   })
 
-  it('the first request of a watch without a resource has the usual retries, and its failure ends the watch; each later request has one attempt', async () => {
+  it('without a known resource, the first request of a watch has the usual retries, and if it fails, the watch fails; each later request has one attempt', async () => {
     const { asked } = await take(['on', 'end'])
     expect(asked.map(({ maxAttempts }) => maxAttempts)).toEqual([undefined, 1])
     await expect(take([down()])).rejects.toMatchObject({ code: 'unreachable' })
   })
 
-  it('a watch that has a resource, from its first request or from its caller, warns about a failed request and continues', async () => {
+  it('a watch that knows its resource, from its first request or from its caller, warns about a failed request and continues', async () => {
     const { seen } = await take(['on', down(), down(), 'end'])
     expect(seen).toEqual(['status', 'warning', 'warning', 'done'])
     expect((await take([down(), 'end'], { known: 'on' })).seen).toEqual(['warning', 'done'])

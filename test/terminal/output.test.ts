@@ -166,7 +166,7 @@ describe('a table', () => {
   })
 
   test.each(['日本語のクライアント', '👩‍💻 dev', '❤️ heart', 'e\u0301clair', '🇨🇭 flag', 'plain'])(
-    'the columns of a table stay aligned with "%s" in a cell',
+    "the columns of a table stay aligned whatever the display width of a cell's text: %s",
     (name) => {
       const items = [name, 'x'].map((text, index) => ({ id: id(index), name: text, count: 7 }))
       const lines = tableOf(200).render(items).trimEnd().split('\n')

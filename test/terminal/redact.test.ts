@@ -42,7 +42,7 @@ it('a secret with any mix of JSON, JavaScript, percent and numeric HTML escapes 
   )
 })
 
-it('each occurrence of an unescaped secret is redacted', () => {
+it('`redact` replaces every occurrence of a secret that the text contains without escapes', () => {
   fc.assert(
     fc.property(secrets, (secret) => {
       expect(redact(`>${secret}<${secret}`, [secret], '#')).toBe('>#<#')

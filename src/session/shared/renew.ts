@@ -28,12 +28,12 @@ import {
 import { type EtcdSession, type RenewalMarker, sealSession } from './value.ts'
 
 /**
- * Milliseconds for which this process must see another process's marker in etcd before it declares the refresh outcome unknown.
+ * Milliseconds for which this process must see another process's renewal marker in etcd before it declares the refresh outcome unknown.
  */
 const FOREIGN_MARKER_LIMIT_MS = 60_000
 /**
- * Milliseconds that the compare-and-swap of a marker in etcd may take; also the time from its start after which the refresh token
- * is no longer sent.
+ * Milliseconds that the compare-and-swap of a renewal marker in etcd may take; also the time from its start after which the refresh
+ * token is no longer sent.
  */
 const MARKER_LIMIT_MS = 15_000
 /**
@@ -42,8 +42,8 @@ const MARKER_LIMIT_MS = 15_000
  */
 const ANSWER_LIMIT_MS = 30_000
 /**
- * Milliseconds from the start of a marker's compare-and-swap to the end of the outcome's first compare-and-swap: less than the 60
- * seconds after which other machines declare the outcome unknown.
+ * Milliseconds from the start of a renewal marker's compare-and-swap to the end of the first compare-and-swap of the refresh
+ * outcome: less than the 60 seconds after which other machines declare the outcome unknown.
  */
 const DELIVERY_LIMIT_MS = 50_000
 /** Size in bytes of an outcome file (`pending.…`), whose text is an encrypted session and so longer than `session.json`. */

@@ -92,8 +92,8 @@ export async function deliverOutcomesAndRead(store: EtcdStore): Promise<EtcdSess
 }
 
 /**
- * Returns the session in an outcome file (`pending.…`) with new tokens, which etcd may not hold yet; undefined if no outcome file
- * has new tokens.
+ * Returns the session with new tokens that a renewal left in an outcome file (`pending.…`) on this machine, because etcd may not
+ * hold them yet; undefined if no outcome file has new tokens.
  */
 export async function findSessionAwaitingEtcd(store: EtcdStore): Promise<Session | undefined> {
   for (const { path, generation } of listOutcomeFiles(store.files)) {
