@@ -34,7 +34,7 @@ describe.each<Requirement>(['bash', 'dash', 'zsh', 'fish'])('%s', (shell) => {
   })
 })
 
-test('an argument without special characters gets no quotation marks', () => {
+test('shellQuote adds no quotation marks to an argument without special characters', () => {
   for (const word of ['--limit=5', 'prefix=token', '/home/a/b.json', 'app.example.com.', '@']) {
     expect(shellQuote(word, 'linux')).toBe(word)
   }

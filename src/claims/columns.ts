@@ -21,7 +21,7 @@ export const SINGLE_CLAIM_COLUMNS: readonly Column[] = [
       getClaimState(claim, now).phase === 'completed' ? palette.good : palette.strong,
   },
   { field: 'meaning', only: 'people', value: (claim, now) => getClaimState(claim, now).text },
-  // Only programs get this column and the next one: for users, the column `meaning` describes the state.
+  // By default, only programs get this column and the next one: for users, the column `meaning` describes the state.
   { field: 'blocked_reason', only: 'programs' },
   { field: 'failure_reason', only: 'programs' },
   { field: 'domain_id', title: 'Domain id', kind: 'id' },

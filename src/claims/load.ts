@@ -24,7 +24,7 @@ import { describeDomain, domainArg, getClaimState } from './lifecycle.ts'
 import { requireRecord } from './record.ts'
 
 /** A claim to work on, by its `domain_id`; with its domain and its ledger entry if they are known. */
-export interface ClaimReference {
+export interface ClaimTarget {
   /**
    * The claim's `domain_id`: the id of the domain that the service created with the claim. Paths of claim operations contain it,
    * not the claim's `id`.
@@ -45,7 +45,7 @@ export interface ClaimReference {
  *
  * @throws CliError `claim_unknown`, exit 5, for a domain without a claim in the ledger; exit 2 as `resolveToClaimOrDomain`
  */
-export async function findClaim(argument: string | undefined, io: Io): Promise<ClaimReference> {
+export async function findClaim(argument: string | undefined, io: Io): Promise<ClaimTarget> {
   const found = await resolveToClaimOrDomain(argument, io)
   if ('domainId' in found) return found
   const hint =
@@ -76,7 +76,7 @@ export async function unknownClaimError(domain: string, hint: string, io: Io): P
 export async function resolveToClaimOrDomain(
   argument: string | undefined,
   io: Io,
-): Promise<ClaimReference | { readonly domain: string }> {
+): Promise<ClaimTarget | { readonly domain: string }> {
   const onDamaged = (error: CliError) => io.warn(`${error.message}; skipping it`)
   if (argument === undefined) return pick(await readAllClaims(io, onDamaged), io)
   const name = parseDomainName(argument)
@@ -100,14 +100,14 @@ export function parseDomain(text: string): string {
   throw usageError(name.problem, hint)
 }
 
-export function toTarget(entry: LedgerEntry): ClaimReference {
+export function toTarget(entry: LedgerEntry): ClaimTarget {
   const { name, domain_id } = entry.claim
   // The ledger saves only claims with a `domain_id`, so the empty string is never used; the type allows claims without it.
   return { domainId: domain_id ?? '', name: name ? toComparableDomain(name) : undefined, entry }
 }
 
 /** Lets the user pick a claim. @throws CliError exit 2 if the command isn't interactive or the ledger is empty */
-async function pick(entries: readonly LedgerEntry[], io: Io): Promise<ClaimReference> {
+async function pick(entries: readonly LedgerEntry[], io: Io): Promise<ClaimTarget> {
   if (!io.settings.interactive || entries.length === 0)
     throw usageError(
       'which claim? give its domain name or its domain_id',
@@ -131,7 +131,7 @@ async function pick(entries: readonly LedgerEntry[], io: Io): Promise<ClaimRefer
  * @returns the claim, with the name of `target` if the response has none
  * @throws CliError `unexpected_answer`, exit 7, for another claim
  */
-async function acceptResponse(answer: DomainClaim, target: Partial<ClaimReference>, io: Io) {
+async function acceptResponse(answer: DomainClaim, target: Partial<ClaimTarget>, io: Io) {
   const { name, domainId } = target
   if (name !== undefined && answer.name && toComparableDomain(answer.name) !== name)
     throw new WrongResourceError(`asked for the claim of ${name}, got that of ${clip(answer.name, 255)}`)
@@ -152,13 +152,13 @@ export interface ClientWithIo {
 }
 
 /** A claim with the client for requests about it. */
-export interface ClaimReferenceWithClient extends ClientWithIo {
-  readonly target: ClaimReference
+export interface ClaimTargetWithClient extends ClientWithIo {
+  readonly target: ClaimTarget
 }
 
 /** Gets the claim from the service, and saves it in the ledger. @throws CliError as `fetchLatestClaim` and `acceptResponse` */
 export async function refreshClaim(
-  { target, client, io }: ClaimReferenceWithClient,
+  { target, client, io }: ClaimTargetWithClient,
   options?: RequestLimits,
 ): Promise<DomainClaim> {
   const answer = await fetchLatestClaim(client, target.domainId, options).catch((error: unknown) => {
@@ -200,7 +200,7 @@ export async function claimDomain(request: CreateClaimRequest, { client, io }: C
  *   other errors of the request
  */
 export async function requestVerification(
-  access: ClaimReferenceWithClient,
+  access: ClaimTargetWithClient,
   before: DomainClaim,
   options?: RequestLimits,
 ): Promise<DomainClaim> {
@@ -249,7 +249,7 @@ export const bestEffortOptions = (deadline: Deadline | undefined): RequestLimits
  * Function that gets a claim from the service, or from the ledger if the request fails or none is needed. Throws the error of a
  * failed request if the ledger has no copy, the service no longer has the claim, or the response is unusable.
  */
-export type ClaimReader = (target: ClaimReference, deadline?: Deadline) => Promise<DomainClaim>
+export type ClaimReader = (target: ClaimTarget, deadline?: Deadline) => Promise<DomainClaim>
 
 /**
  * Creates a `ClaimReader`, for commands that also work with the ledger's copies. A claim that was completed when last

@@ -11,7 +11,7 @@ import { findClaimsByDomain, toComparableDomain } from './ledger.ts'
 import { describeDomain, domainArg, getClaimState } from './lifecycle.ts'
 import {
   bestEffortOptions,
-  type ClaimReferenceWithClient,
+  type ClaimTargetWithClient,
   type ClientWithIo,
   claimDomain,
   isNotFoundError,
@@ -47,8 +47,8 @@ export interface ClaimEvent {
 export interface ClaimWorkResult {
   readonly claim: DomainClaim
   /**
-   * Why the claim isn't completed; undefined if it is, if it is in progress after `claims verify` without `--wait`, or after
-   * `waitForDns` if the work continues.
+   * Why the claim isn't completed. Undefined if it is completed, if it is in progress after `claims verify` without `--wait`, or
+   * in the result of the generator `waitForDns` if its caller goes on to verify or follow the claim.
    */
   readonly error?: CliError | undefined
   /** The last DNS check, if the record wasn't ready. */
@@ -59,7 +59,7 @@ export interface ClaimWorkResult {
 export type ClaimEvents = AsyncGenerator<ClaimEvent, ClaimWorkResult, void>
 
 /** A claim to work on, with the client for its requests, the `Io`, and the options of the work. */
-export interface ClaimTask extends ClaimReferenceWithClient {
+export interface ClaimTask extends ClaimTargetWithClient {
   readonly options: ClaimWorkflowOptions
 }
 

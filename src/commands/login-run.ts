@@ -301,7 +301,7 @@ async function saveSettings(store: StoreKind, io: Io): Promise<void> {
   }
 }
 
-/** Tells the user on stderr where the secret is stored, with warnings; prints the result on stdout, unless `hasOwnLayout`. */
+/** Tells the user on stderr where the secret is stored, with warnings; prints the result with `Io.writeOutcome`. */
 async function reportResult(session: Session, io: Io, columns: readonly Column[]): Promise<void> {
   const { kind, profile, service, scope, store } = session
   const { settings } = io

@@ -360,8 +360,9 @@ function findBrokenServers(state: ZoneState): Finding[] {
   if (addressless.length === servers.length)
     return [createFinding('no_nameservers', { zone, holder, hosts: addressless.map(({ host }) => host) })]
   const heard = servers.filter(({ isImplausible }) => isImplausible !== null)
-  // Leave out servers that timed out only because the end of their CNAME chain is unknown, and IPv6 addresses of hosts that
-  // respond over IPv4, because this machine might lack IPv6.
+  // Leave out hosts without an address, which get a finding of their own; servers that responded with a CNAME, whose outcome is
+  // `timeout` only because the end of its chain is unknown; and IPv6 addresses of hosts that respond over IPv4, because this
+  // machine might lack IPv6.
   const silent = state.silent.filter(
     (server) =>
       server.alias === null &&

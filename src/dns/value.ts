@@ -128,8 +128,8 @@ function splitAtEquals(value: string): { prefix?: string | undefined; token?: st
 /** Whether `text` contains the complete value `wanted`, and not merely as the start of a longer token. */
 function containsValue(text: string, wanted: string): boolean {
   const [, ...rests] = text.split(wanted)
-  // Characters directly behind `wanted` in `text` make the token longer, unless they are a domain name (`.example.com`) or start
-  // another value (`v=`).
+  // `rests`: the texts after each `wanted`. A rest that begins with token characters (letters, digits, `_+/~-=`) makes the token
+  // longer, unless these characters belong to a domain name or start another value (`v=`).
   return rests.some((rest) => !/^(?:[\w+/~-]+={0,2}|={1,2})(?![\w+/~=.-])/.test(rest))
 }
 

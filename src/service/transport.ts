@@ -145,7 +145,8 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
           fail('aborted', 'the request was not sent', error)
         }
         if (isOver) {
-          // Close the unused connection: undici could otherwise use it for a later request that requires a fresh connection.
+          // Close the unused connection: undici could otherwise keep it for a later request with `freshConnection`, and the
+          // service may close it while that request is being sent.
           controller.abort(new Error('the request was not sent'))
           return
         }

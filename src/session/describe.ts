@@ -33,7 +33,7 @@ export type CredentialState = 'active' | 'needs_refresh' | 'refreshing' | Creden
 /** Status of the credential that commands would use. */
 export interface CredentialStatus {
   readonly state: CredentialState
-  /** Source of the credential; null if none was found or could be read. */
+  /** Source of the credential, even if unusable; null without one, with an unreadable session file, or on any problem with etcd. */
   readonly inForce: 'MAILCLAIM_API_KEY' | 'stored API key' | 'session' | null
   readonly problem?: CliError
   readonly session?: Session

@@ -39,10 +39,10 @@ import {
 } from './session-file.ts'
 
 /**
- * Input of a renewal, the same for each of its passes. A pass is steps 2 to 6 of docs/token-safety.md or, with etcd, of
- * docs/fleet.md; passes are repeated until one returns an access token or fails.
+ * Input of one pass of a renewal. A pass is steps 2 to 6 of docs/token-safety.md or, with etcd, of docs/fleet.md; passes are
+ * repeated until one returns an access token or fails.
  */
-export interface RenewalInput {
+export interface RenewalPassInput {
   readonly io: Io
   readonly options: RenewOptions
   /**
@@ -98,7 +98,7 @@ export async function renewLocalSession(
 }
 
 /** Performs steps 2 to 6 of docs/token-safety.md once. The caller holds the session's lock. */
-async function runLocalPass(pass: RenewalInput, files: ProfileFiles): Promise<RenewalPassResult> {
+async function runLocalPass(pass: RenewalPassInput, files: ProfileFiles): Promise<RenewalPassResult> {
   const { io, options } = pass
   const { profile } = files
 
@@ -163,7 +163,7 @@ async function runLocalPass(pass: RenewalInput, files: ProfileFiles): Promise<Re
     }
     const note = sent.file
     if (note === undefined) throw new Error('an answer to a token that was not sent')
-    const next = buildNextSessionWithoutRefreshToken({ ...session, generation }, sent, pass)
+    const next = buildNextSession({ ...session, generation }, sent, pass)
     const current = rereadSession(files, session)
     if (current !== 'directory_gone') {
       if (current?.id !== id) {
@@ -233,7 +233,7 @@ export function getSessionLockOptions(io: Io, { disk }: ProfileFiles) {
  * @throws CliError as `storeSessionFromNote`
  */
 async function recoverNext(
-  { io, options }: RenewalInput,
+  { io, options }: RenewalPassInput,
   files: ProfileFiles,
   { id, generation }: Pick<Session, 'id' | 'generation'>,
   tokenIn?: 'keychain',
@@ -286,7 +286,7 @@ function rereadSession(files: ProfileFiles, was: Session): Session | 'directory_
 
 /**
  * Repeats passes of a renewal until one returns an access token or no further pass can help. Once a pass has called
- * `RenewalInput.commit`, Ctrl-C is deferred until that pass ends.
+ * `RenewalPassInput.commit`, Ctrl-C is deferred until that pass ends.
  *
  * @throws CliError the error of the last pass; `session_busy`, exit 7, if the session keeps changing; the abort reason after
  *   Ctrl-C
@@ -294,7 +294,7 @@ function rereadSession(files: ProfileFiles, was: Session): Session | 'directory_
 export async function repeatPassesUntilRenewed(
   io: Io,
   options: RenewOptions,
-  runPass: (pass: RenewalInput) => Promise<RenewalPassResult>,
+  runPass: (pass: RenewalPassInput) => Promise<RenewalPassResult>,
 ): Promise<AccessToken> {
   const { signal, shield } = io.interrupts
   const onSignal = () => void io.say('Stopping as soon as the service has answered …')
@@ -336,7 +336,7 @@ type Settled = NewTokens | Extract<RefreshTokenOutcome, { kind: 'over' }>
  * @returns the outcome, also after a failure; `file` is undefined if `allocate` wasn't called or threw
  */
 export async function preallocateFileAndSendRefreshToken(
-  { io, options }: RenewalInput,
+  { io, options }: RenewalPassInput,
   session: Session,
   refreshToken: string,
   allocate: () => AllocatedFile,
@@ -372,7 +372,7 @@ export function toUnusedTokenResult({ error, isTransient }: UnusedToken): Renewa
  * Returns the session after a refresh, with the next generation number. The caller adds the new refresh token. Leaves out a
  * narrowed access token, since only the command that requested it may use it.
  */
-export function buildNextSessionWithoutRefreshToken(session: Session, outcome: Settled, pass: RenewalInput) {
+export function buildNextSession(session: Session, outcome: Settled, pass: RenewalPassInput) {
   const { refreshToken: _usedUp, access: _former, ...rest } = session
   const now = pass.io.clock.now()
   const base = { ...rest, generation: session.generation + 1 }

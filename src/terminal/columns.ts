@@ -9,7 +9,7 @@ export interface RenderContext {
   readonly palette: Palette
   /** Width of the terminal in columns. Infinity if unknown, as for a pipe: lines are then not wrapped, and times are absolute. */
   readonly width: number
-  /** Current time in milliseconds since 1970, for relative times. */
+  /** Current time in milliseconds since 1970, for relative times and for states such as "expired". */
   readonly now: number
 }
 

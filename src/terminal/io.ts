@@ -4,7 +4,7 @@ import { NOTICE_DELAY_MS } from '../timeout.ts'
 import type { Column } from './columns.ts'
 import { writeLabeledMessage, writeStderrLines } from './notices.ts'
 import { createListWriter, hasOwnLayout, type ListWriter, type OutputContext, writeObject } from './output.ts'
-import { createProgressDisplay, type ProgressReporter, wrapOutput } from './progress.ts'
+import { createProgressDisplay, type ProgressReporter, replaceWrite } from './progress.ts'
 import { sanitizeLine, stringifyJson } from './sanitize.ts'
 
 /** Everything that a running command uses: the `Context`, the resolved settings, and functions for output. */
@@ -20,7 +20,7 @@ export interface Io extends Context, OutputContext {
   waiting<T>(text: string, work: Promise<T>): Promise<T>
   /** Writes one object to stdout in the chosen format. */
   write(item: object, columns: readonly Column[]): Promise<void>
-  /** Writes the result of a change to stdout, unless `hasOwnLayout`: commands then tell people the result on stderr. */
+  /** Writes the result of a change to stdout, except as a table without `--fields`: the command's message on stderr suffices. */
   writeOutcome(outcome: object, columns: readonly Column[]): Promise<void>
   /** Creates a writer for a list on stdout, page by page. @param ifEmpty text on stderr if a table is empty */
   list(columns: readonly Column[], ifEmpty?: string): ListWriter
@@ -83,5 +83,5 @@ export function ignoreClosedStdout(context: Context, warningSettings: Settings):
       await warn('the output has no reader left; the work continues without it', context, warningSettings)
     }
   }
-  return { ...context, stdout: wrapOutput(stdout, write) }
+  return { ...context, stdout: replaceWrite(stdout, write) }
 }

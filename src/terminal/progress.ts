@@ -53,7 +53,7 @@ export function createProgressDisplay(context: ProgressContext, settings: Progre
   }
   /** Returns the output with a `write` that clears the animated text first, and draws it again below the written text. */
   const writesAbove = (output: OutputStream) =>
-    wrapOutput(output, async (text) => {
+    replaceWrite(output, async (text) => {
       if (!output.isTTY) return output.write(text)
       spinner?.clear()
       await output.write(text)
@@ -98,7 +98,7 @@ function plainScreen({ stdout, stderr }: ProgressContext, { quiet }: ProgressSet
 }
 
 /** Returns the output with another `write`. `isTTY` and `columns` are getters, since a window can be resized. */
-export function wrapOutput(output: OutputStream, write: OutputStream['write']): OutputStream {
+export function replaceWrite(output: OutputStream, write: OutputStream['write']): OutputStream {
   return {
     get isTTY() {
       return output.isTTY

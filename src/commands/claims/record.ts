@@ -1,6 +1,6 @@
 import { BATCH_ERROR_COLUMNS, ERROR_FIELDS, RECORD_COLUMNS } from '../../claims/columns.ts'
 import { BATCH_OPTIONS, isBatch } from '../../claims/definition.ts'
-import type { ClaimReader, ClaimReference } from '../../claims/load.ts'
+import type { ClaimReader, ClaimTarget } from '../../claims/load.ts'
 import type { Io } from '../../terminal/io.ts'
 import { hasOwnLayout } from '../../terminal/output.ts'
 import { CLAIMS_ARGUMENT, defineCommand } from '../definition.ts'
@@ -33,7 +33,7 @@ export const command = defineCommand({
         import('../../claims/lifecycle.ts'),
         import('../../claims/record-location.ts'),
       ])
-    const recordFor = async (target: ClaimReference, readClaim: ClaimReader, own: Io) => {
+    const recordFor = async (target: ClaimTarget, readClaim: ClaimReader, own: Io) => {
       const claim = await readClaim(target)
       const { phase, isOpen, error } = lifecycle.getClaimState(claim, io.clock.now())
       if (!isOpen && error !== undefined) throw error

@@ -11,7 +11,7 @@ const LABEL = /^(?=.{1,63}$)[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?$/
 const INVISIBLE = /(?!\p{Join_C})[\p{Default_Ignorable_Code_Point}\p{Cf}]/gu
 /** Matches quotation marks, primes and accents that users or word processors put around names. */
 const QUOTES = /[\p{Quotation_Mark}`´′″]/gu
-/** Matches what separates two names: white space, line breaks, and the separators of a list. */
+/** Matches the separator between two names: white space, line breaks, commas, semicolons and vertical bars. */
 const SEPARATORS = /[\t-\r\u0085\p{Z},;|]+/u
 /**
  * Matches characters that a typed domain name can have: those of IDNA2008 (RFC 5892), some of them in their context only (appendix
@@ -66,7 +66,8 @@ export function parseDomainName(input: string): DomainNameResult {
   const ascii = domainToASCII(typed).toLowerCase()
   const unicode = domainToUnicode(ascii)
   const labels = ascii.split('.')
-  // Newer releases of Node return an invalid A-label unchanged, so refuse a name that still has one (`xn--`) in its U-labels.
+  // Newer releases of Node return an invalid A-label unchanged, so refuse a name that still has one (`xn--`) after the
+  // conversion to Unicode.
   const isName = labels.every((label) => LABEL.test(label)) && !/(^|\.)xn--/.test(unicode)
   // Compare the typed name in U-labels (RFC 5890 section 2.3.2.1) with the converted one: a difference shows that `domainToASCII`
   // has changed more than case and normalization.

@@ -5,9 +5,9 @@ import type { Io } from '../../terminal/io.ts'
 import { notSignedInError, sessionOverError, tokenLostError } from '../messages.ts'
 import { type AllocatedFile, preallocateFile } from '../note.ts'
 import {
-  buildNextSessionWithoutRefreshToken,
+  buildNextSession,
   preallocateFileAndSendRefreshToken,
-  type RenewalInput,
+  type RenewalPassInput,
   type RenewalPassResult,
   repeatPassesUntilRenewed,
   requireAccessToken,
@@ -79,7 +79,7 @@ export async function renewEtcdSession(io: Io, options: RenewOptions): Promise<A
 }
 
 /** Performs steps 2 to 6 of docs/fleet.md once. */
-async function runEtcdPass(pass: RenewalInput, renewal: EtcdRenewal): Promise<RenewalPassResult> {
+async function runEtcdPass(pass: RenewalPassInput, renewal: EtcdRenewal): Promise<RenewalPassResult> {
   const { io, options } = pass
   const { store } = renewal
   const { files } = store
@@ -129,13 +129,13 @@ async function runEtcdPass(pass: RenewalInput, renewal: EtcdRenewal): Promise<Re
   }
   if (sent.kind === 'unused') {
     await storeOutcome(store, own, { session, marker: former }, sent.file)
-    // If this pass replaced the renewal marker of another attempt, the service may have accepted the token in that attempt: the
-    // outcome stays unknown, although the request of this pass didn't use the token.
+    // Without a file, nothing was sent. With one, the service refused this request; but if this pass had replaced another
+    // attempt's renewal marker, the service may have accepted the token in that attempt, so the outcome stays unknown.
     if (sent.file !== undefined && former !== null)
       throw unknownRefreshOutcomeError(store, own.marker, sent.error.message)
     return toUnusedTokenResult(sent)
   }
-  const next = buildNextSessionWithoutRefreshToken(session, sent, pass)
+  const next = buildNextSession(session, sent, pass)
   if (sent.kind === 'over') {
     await storeOutcome(store, own, { session: next, marker: null }, sent.file)
     removeCachedSession(files)
@@ -165,7 +165,7 @@ async function runEtcdPass(pass: RenewalInput, renewal: EtcdRenewal): Promise<Re
  * @throws CliError `refresh_interrupted`, exit 4, if the outcome is unknown without `--retry-interrupted`
  */
 async function waitForOtherRenewal(
-  { io, options }: RenewalInput,
+  { io, options }: RenewalPassInput,
   renewal: EtcdRenewal,
   { session, revision }: EtcdSessionAtRevision,
   marker: RenewalMarker,

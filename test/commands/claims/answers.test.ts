@@ -60,7 +60,7 @@ test('a response about another domain ends `claim`, `claims watch` and `claims v
   }
 })
 
-test('a claim whose later response has no domain name keeps the name in the first response', async () => {
+test('a claim whose later response has no domain name keeps the name from the first response', async () => {
   for (const line of ['claims watch d1', 'claims verify d1 --no-check --wait', 'claim example.com']) {
     let reads = 0
     const world = createWorld({
