@@ -62,7 +62,7 @@ export type RenewalPassResult =
    * file (`next.…`). The next pass reads the session again.
    */
   | { readonly kind: 'changed' }
-  /** The session in etcd has another process's marker of a renewal: the next pass reads etcd again. */
+  /** The session in etcd has another process's renewal marker, and this pass has waited: the next pass reads etcd again. */
   | { readonly kind: 'waited' }
   /** The refresh token is unused, and a pass after a delay may succeed. */
   | { readonly kind: 'retry'; readonly error: CliError }
