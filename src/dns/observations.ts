@@ -260,8 +260,9 @@ export function detectInterception(observed: Pick<DnsObservations, 'servers' | '
 }
 
 /**
- * Whether the zone is, or might be, this network's own: all name servers have private addresses, a resolver serves the zone (or one
- * above) itself, or no server has the record, some answer without it, and no registry's server responded.
+ * Whether the zone is, or might be, this network's own. True if all name servers have private addresses. Also true, except after a
+ * search from the root or below a private top-level domain, if a resolver serves the zone (or one above) itself, or if servers
+ * answer without the record while no server has it and no registry's server responded.
  */
 export function mayBeLocalZone({ zone, path, registry }: FoundZone, servers: readonly ServerObservation[]) {
   if (servers.length > 0 && servers.every(({ address }) => isPrivateAddress(address))) return true

@@ -100,7 +100,8 @@ export function findValueFault(expected: string, value: TxtRdata, mayBeCut = fal
   if (isCut(wanted, inner, (prefix?.length ?? 2) + 2) || isCut(token ?? '', inner, 4)) return 'truncated'
   if (isMistyped(wanted, inner, token ?? wanted)) return 'characters_changed'
   if (token === undefined || prefix === undefined) return undefined
-  // Tokens are random, so a value with the same long token is a damaged copy and not another claim's.
+  // Tokens are random, so a value that contains the expected value's token (8 characters or more) is a damaged copy, not another
+  // claim's value.
   if (token.length >= 8 && inner.includes(token)) return 'characters_changed'
   return inner.toLowerCase().startsWith(`${prefix.toLowerCase()}=`) ? 'stale_token' : undefined
 }

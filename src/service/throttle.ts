@@ -47,8 +47,8 @@ export function createThrottlingTransport(
     }
     const { since, until, pauses } = streak ?? { since: sentAt, until: 0, pauses: 0 }
     if (clock.monotonic() - since > MAX_REFUSAL_MS || (asked ?? 0) > MAX_AWAITED_RETRY_AFTER_MS) return false
-    // Without `Retry-After`, the refusal of a request that was sent before the pause ended doesn't extend the pause. The refusal of
-    // a request sent afterward begins a new pause, twice as long.
+    // Without `Retry-After`, the refusal of a request that was in flight when the pause began doesn't extend the pause. The refusal
+    // of a request sent after the pause begins a new one, twice as long (at most `PAUSES.maxMs`).
     const isNew = sentAt >= until
     const pauseMs = asked || (isNew ? backoffMs(pauses + 1, PAUSES) : 0)
     const end = Math.max(until, clock.monotonic() + pauseMs)

@@ -63,7 +63,7 @@ export async function readKeychainItem(io: Io, files: ProfileFiles, { store }: S
  *
  * @returns `id`, `generation`, `value`: the secret as a keychain item; `interruption`: why only `--retry-interrupted` may send it,
  *   undefined if any renewal may
- * @throws CliError `store_unavailable`, exit 4, if the keychain returned no item, but may hold the newest token;
+ * @throws CliError `store_unavailable`, exit 4, if the keychain failed or returned no item, but may hold the newest token;
  *   `refresh_token_lost`, exit 4, if no stored token is current
  */
 export function requireNewestSecret(files: ProfileFiles, session: Session, { item, failure }: ItemReply) {

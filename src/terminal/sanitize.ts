@@ -19,7 +19,7 @@ function compileOnce(make: () => RegExp): () => RegExp {
   }
 }
 
-/** Matches characters to escape (groups 1 and 2), and without a group, so that they are kept, invisible characters in emoji. */
+/** Matches characters to escape (groups 1 and 2) and, in no group, invisible characters in emoji, which are kept. */
 const unsafe = compileOnce(
   () =>
     new RegExp(

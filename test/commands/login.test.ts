@@ -351,7 +351,7 @@ describe('login', () => {
       return { sandbox, baseUrl, client, logIn }
     }
 
-    it('login --issuer stores the issuer in the profile, and binds the session to the base URL', async () => {
+    it('login --issuer stores the issuer in the profile, and the base URL, not the issuer, as the service of the session', async () => {
       const { sandbox, baseUrl, client, logIn } = await twoNames()
       expect(await logIn('--issuer', `${sandbox.baseUrl}/`)).toMatchObject({ code: 0 })
       const { context } = client

@@ -272,7 +272,7 @@ describe('a CNAME at the name', () => {
   })
 })
 
-test('if all name servers have the record, a check also queries the resolver for it, but does not look for it at names other than the checked one', async () => {
+test('if all name servers have the record, a check also queries the resolver, but no names other than the checked name', async () => {
   const { seen } = await timedObserve(fakeInternet([COM, zone()]))
   expect(seen.resolvers).toMatchObject([{ outcome: 'match', resolver: { address: RESOLVER } }])
   expect(seen.otherNames).toBeNull()

@@ -158,8 +158,8 @@ async function runEtcdPass(pass: RenewalPassInput, renewal: EtcdRenewal): Promis
 }
 
 /**
- * Waits a moment for the renewal of another process, whose marker is in etcd. After 60 seconds with the same marker, declares its
- * outcome unknown in etcd instead.
+ * Waits a moment for another process's renewal, whose marker is in etcd. Once the marker has stayed the same for 60 seconds,
+ * doesn't wait, but writes to etcd that the renewal's outcome is unknown.
  *
  * @returns true if this process may replace the marker, because of `--retry-interrupted`; false to read etcd again
  * @throws CliError `refresh_interrupted`, exit 4, if the outcome is unknown without `--retry-interrupted`
