@@ -3,7 +3,7 @@ import type { CommandDefinition } from '../commands/definition.ts'
 import type { OutputStream } from '../context.ts'
 import type { Palette } from '../terminal/color.ts'
 
-/** Width of help text in columns if the output has none, such as a pipe or the generated documentation. */
+/** Width of help text in columns if the output has none, such as a pipe. */
 const DEFAULT_WIDTH = 80
 /** Maximum width of help text in columns: longer lines are hard to read. */
 const MAX_WIDTH = 100

@@ -22,7 +22,7 @@ export function createPagingOptions(defaultLimit: string) {
   ] as const satisfies readonly OptionDefinition[]
 }
 
-/** A list of the service, with the filter and the columns of the command that prints it. */
+/** A list that a command prints from the service: how to request its pages, which items to print, and their columns. */
 export interface ServiceListDefinition<T> {
   /** Creates the function that requests a page of the list from the service. */
   readonly fetcher: (lists: typeof import('../service/lists.ts'), client: ServiceClient) => PageFetcher<T>

@@ -78,7 +78,8 @@ async function findFrom(levels: readonly string[], target: string, check: CheckR
 
 /**
  * Queries resolvers for the NS records of the name `level`, and returns the name servers from which to follow referrals; undefined
- * if there are none. A denial counts as no answer, because some resolvers block every name or have their own root zone. Adds replies such as `9.9.9.9: no answer` to `replies`.
+ * if there are none. A denial counts as no answer, because some resolvers block every name or have their own root zone. Adds
+ * replies such as `9.9.9.9: no answer` to `replies`.
  */
 async function askResolvers(
   level: string,

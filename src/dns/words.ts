@@ -214,7 +214,10 @@ const REASONS: Readonly<Record<string, string>> = {
 const CHANGE_DS =
   'first remove the DS record {holder:place}, or replace it with that of the present DNS provider'
 
-/** Fixes, or the last parts of fixes, for placeholders of the kind `remedy`: for `{use:remedy}`, by the value of the fact `use`. */
+/**
+ * Texts that replace a placeholder such as `{use:remedy}` in a fix, by the value of the finding's fact (here `use`). Each is a
+ * complete fix or the end of one.
+ */
 const REMEDIES: Readonly<Record<string, string>> = {
   active: `add a TXT record${ZONE}[ at {provider}][, in the panel with the name servers {in_charge}], beside any others: host {host}, value {expected}`,
   parked:

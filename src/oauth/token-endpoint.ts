@@ -50,7 +50,7 @@ interface RefreshRequest extends TokenRequest, Pick<HttpRequest, 'beforeSend'> {
 /** Usable access token from a token response (RFC 6749 section 5.1). */
 export interface AccessToken {
   readonly value: string
-  /** Scopes separated by spaces; null if unknown. */
+  /** Scopes that the token grants, separated by spaces; null if unknown. */
   readonly scope: string | null
   /** Expiry in milliseconds since 1970 by this machine's clock. The service may refuse the token (401) earlier. */
   readonly expiresAt: number

@@ -9,7 +9,7 @@ import { sessionOverError } from './messages.ts'
 import { requireSession } from './profiles.ts'
 import { readKeychainItem, requireNewestSecret } from './secret.ts'
 import type { ProfileFiles, Session } from './session-file.ts'
-import { isFresh, profileFiles, rejectForeignSession } from './session-file.ts'
+import { hasEnoughLifetime, profileFiles, rejectForeignSession } from './session-file.ts'
 
 /** State of a credential that can't be used, derived from the code of an error (see `STATES`). */
 type CredentialTrouble = 'none' | 'interrupted' | 'ended' | 'elsewhere' | 'unusable' | 'store_unavailable'
@@ -101,5 +101,5 @@ async function stateOf(io: Io, files: ProfileFiles, session: Session): Promise<C
     if (now.id === id && now.generation === generation) throw error
     return stateOf(io, files, now)
   }
-  return kind === 'api_key' || isFresh(access, io.clock.now()) ? 'active' : 'needs_refresh'
+  return kind === 'api_key' || hasEnoughLifetime(access, io.clock.now()) ? 'active' : 'needs_refresh'
 }

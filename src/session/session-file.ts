@@ -105,7 +105,7 @@ export function getSecretStoreKind({ store, refreshToken }: Session): StoreKind 
  * @param minSeconds seconds of validity to require instead if that is more; at most the lifetime minus that minute or quarter
  *   counts
  */
-export function isFresh(token: AccessToken | undefined, nowMs: number, minSeconds = 0): boolean {
+export function hasEnoughLifetime(token: AccessToken | undefined, nowMs: number, minSeconds = 0): boolean {
   if (token === undefined) return false
   const { expiresAt, lifetimeSeconds } = token
   const margin = Math.min(MARGIN_SECONDS, lifetimeSeconds / 4)
@@ -136,7 +136,7 @@ export interface RenewOptions {
   readonly always?: boolean
   /** Access token that must not be returned: it has expired or soon will, or the service rejected it with 401. */
   readonly outdated?: string | undefined
-  /** Minimum seconds for which a stored access token must be valid to be used; capped below its lifetime, as in `isFresh`. */
+  /** Minimum seconds for which a stored access token must be valid to be used; capped below its lifetime, as in `hasEnoughLifetime`. */
   readonly minSeconds?: number
   /** Scope for a narrowed access token (RFC 6749 section 6), which the session doesn't store. */
   readonly scope?: string | undefined
@@ -156,7 +156,7 @@ export function findFreshAccessToken(
 ): AccessToken | undefined {
   if (session === undefined || session.ended !== undefined || always || scope !== undefined) return undefined
   const { access } = session
-  if (access?.value === outdated || !isFresh(access, io.clock.now(), minSeconds)) return undefined
+  if (access?.value === outdated || !hasEnoughLifetime(access, io.clock.now(), minSeconds)) return undefined
   // Check service and client again: a sign-in at another service may have replaced the session while this process waited for the
   // lock.
   rejectForeignSession(session, io)

@@ -109,7 +109,7 @@ const ADDRESS_HINT = `write it as 9.9.9.9, 9.9.9.9:5353, [2620:fe::fe]:53 or ${R
  *
  * @throws CliError `usage`, exit 2
  */
-export function parseDnsServerAddress(text: string, name: string): DnsServerAddress {
+export function parseIpAndPort(text: string, name: string): DnsServerAddress {
   const typed = text.trim()
   const [, v6, v4, number = '53'] = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d+))?$/.exec(typed) ?? []
   const address = isIP(typed) === 0 ? (v6 ?? v4 ?? '') : typed
@@ -128,7 +128,7 @@ export function parseDnsServerAddress(text: string, name: string): DnsServerAddr
 export function parseResolver(text: string, name: string): DnsServerAddress | URL {
   return text.includes('/')
     ? parseServerUrl(text, name, usageError, RESOLVER_URL)
-    : parseDnsServerAddress(text, name)
+    : parseIpAndPort(text, name)
 }
 
 /** Splits a list of resolvers at spaces and commas; returns their texts unchanged if all are valid. @throws CliError exit 2 */

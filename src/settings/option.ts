@@ -25,7 +25,7 @@ export interface OptionDefinition {
   readonly choices?: readonly string[]
   /** Help text for the value that applies without the option. */
   readonly default?: string
-  /** Parses the option's text into its value. @param name the flag, for the error message @throws CliError exit 2 or 3 */
+  /** Parses the option's text into its value. @param name the flag, for the error message @throws CliError exit 2; exit 3 for a base URL */
   readonly parse?: (text: string, name: string) => unknown
   readonly completion?: CompletionSource
   /** Name of the environment variable with the same effect as the option. */

@@ -163,7 +163,7 @@ function resolveValue(
  * Parses a setting's value; undefined if there is none. Values are parsed on use, so that an invalid one fails no command that
  * doesn't need it.
  *
- * @throws CliError exit 2 or 3, with the name of the option, variable or setting
+ * @throws CliError exit 3 for an invalid base URL, exit 2 for another invalid value, with the name of the option, variable or setting
  */
 export function getSetting<Key extends SettingKey>(
   key: Key,

@@ -48,7 +48,7 @@ export const realDisk = {
     for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at, bytes.length - at, at)
   },
   sync: (fd: number): void => fsyncSync(fd),
-  /** Closes a descriptor. Never throws, since the data was flushed before. */
+  /** Closes a descriptor. Never throws: data that must last was flushed before, or its write has already failed. */
   close: (fd: number): void => void catchError(() => closeSync(fd)),
   rename(from: string, to: string): void {
     for (let tries = 1; ; tries++) {

@@ -126,7 +126,7 @@ function tableWriter(columns: readonly Column[], ifEmpty: string | undefined, io
     async end(hasMore) {
       if (count === 0 && ifEmpty !== undefined) await io.say(ifEmpty)
       const hidden = (await loading).hiddenColumns().map(({ field }) => field)
-      // Omit this hint for an incomplete list, for which the caller already prints a hint on how to continue.
+      // Omit the hint about hidden columns if the list is incomplete: the caller then prints a hint on how to continue.
       if (hidden.length > 0 && !hasMore)
         await io.hint(`for ${hidden.join(', ')}, use --fields or a wider window`)
     },

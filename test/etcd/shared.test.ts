@@ -215,7 +215,7 @@ describe('a session that machines share', () => {
     expect([service.refreshes, service.reuse, outcomeFilesOf(a)]).toEqual([code === undefined ? 2 : 1, 0, []])
   })
 
-  test('if the service rejects a retry with `--retry-interrupted`, the outcome of the interrupted renewal stays unknown', async () => {
+  test('after an interrupted renewal, `invalid_request` for a retry with `--retry-interrupted` leaves the outcome unknown, and `invalid_grant` ends the session', async () => {
     const { a, b, service, renew } = await pair()
     service.fate = () => 'consumed'
     await failureOf(renew(a))

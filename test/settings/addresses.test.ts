@@ -5,7 +5,7 @@ import {
   isLoopback,
   normalizeUrl,
   parseBaseUrl,
-  parseDnsServerAddress,
+  parseIpAndPort,
   parseResolver,
 } from '../../src/settings/addresses.ts'
 import { MAX_PORT, parseInteger } from '../../src/settings/parse-value.ts'
@@ -81,7 +81,7 @@ it.each([
   ['[::1]', '::1', 53],
   ['[2620:fe::fe]:5353', '2620:fe::fe', 5353],
 ])('the DNS server address %s is parsed as the IP address %s and the port %s', (text, address, port) => {
-  expect(parseDnsServerAddress(text, '--resolver')).toEqual({ address, port })
+  expect(parseIpAndPort(text, '--resolver')).toEqual({ address, port })
 })
 
 it.each([
@@ -96,7 +96,7 @@ it.each([
   '::1]:53',
   '[9.9.9.9',
 ])('the DNS server address %j is rejected with exit 2', (text) => {
-  expect(() => parseDnsServerAddress(text, '--resolver')).toThrow(expect.objectContaining({ exit: 2 }))
+  expect(() => parseIpAndPort(text, '--resolver')).toThrow(expect.objectContaining({ exit: 2 }))
 })
 
 it.each([
@@ -124,13 +124,13 @@ it('any IPv4 address with a port, and any IPv6 address with or without a port, i
   const port = fc.integer({ min: 1, max: 65535 })
   fc.assert(
     fc.property(fc.ipV4(), port, (address, at) => {
-      expect(parseDnsServerAddress(`${address}:${at}`, 'x')).toEqual({ address, port: at })
+      expect(parseIpAndPort(`${address}:${at}`, 'x')).toEqual({ address, port: at })
     }),
   )
   fc.assert(
     fc.property(fc.ipV6(), port, (address, at) => {
-      expect(parseDnsServerAddress(`[${address}]:${at}`, 'x')).toEqual({ address, port: at })
-      expect(parseDnsServerAddress(address, 'x')).toEqual({ address, port: 53 })
+      expect(parseIpAndPort(`[${address}]:${at}`, 'x')).toEqual({ address, port: at })
+      expect(parseIpAndPort(address, 'x')).toEqual({ address, port: 53 })
     }),
   )
 })

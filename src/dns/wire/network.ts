@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { connect, isIPv6 } from 'node:net'
 import { type DnsNetwork, type DnsRequest, type DnsServerAddress, DnsTransportError } from '../../context.ts'
 import { createConcurrencyLimiter } from '../../limiter.ts'
-import { parseDnsServerAddress } from '../../settings/addresses.ts'
+import { parseIpAndPort } from '../../settings/addresses.ts'
 import { canonicalizeAddress } from './address.ts'
 
 /**
@@ -37,7 +37,7 @@ export function parseResolversWithScopes(servers: readonly string[], resolvConf:
   const scoped = [...resolvConf.matchAll(/^\s*nameserver\s+((fe80:[^\s%]*)%\S+)/gim)]
   return servers.flatMap((text) => {
     try {
-      const server = parseDnsServerAddress(text, 'system resolver')
+      const server = parseIpAndPort(text, 'system resolver')
       const address = scoped.find(([, , bare = '']) => canonicalizeAddress(bare) === server.address)?.[1]
       return [{ ...server, address: address ?? server.address }]
     } catch {

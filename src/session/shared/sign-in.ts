@@ -2,7 +2,7 @@ import { CliError, Exit } from '../../errors.ts'
 import { addProfileFlag } from '../../settings/profiles.ts'
 import type { Io } from '../../terminal/io.ts'
 import { notSignedInError, sessionOverError } from '../messages.ts'
-import { isFresh, type Session } from '../session-file.ts'
+import { hasEnoughLifetime, type Session } from '../session-file.ts'
 import type { SignInSteps, SignOutResult } from '../sign-in.ts'
 import { readCachedSession, removeCachedSession, removeLocalEtcdFiles, writeCachedSession } from './local.ts'
 import {
@@ -98,7 +98,7 @@ export async function endEtcdSession(io: Io, profile: string): Promise<SignOutRe
  */
 export async function readEtcdSessionWithState(io: Io) {
   const store = openEtcdStore(io, BEST_EFFORT_ETCD_TIMEOUT_MS)
-  const isGood = (session: Session | undefined) => isFresh(session?.access, io.clock.now())
+  const isGood = (session: Session | undefined) => hasEnoughLifetime(session?.access, io.clock.now())
   const found = await deliverOutcomesAndRead(store).catch(async (error: unknown) => {
     if (!(error instanceof CliError) || error.exit !== Exit.unavailable) throw error
     const held = await findSessionAwaitingEtcd(store)

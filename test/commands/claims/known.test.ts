@@ -5,7 +5,7 @@ import { jsonResponse } from '../../fake-context.ts'
 const HERE = 'in profile work at https://api.example.com'
 const THERE = 'in profile default at https://api.example.com'
 
-test('if only another profile knows a claim of the domain, the error of claims get and the warning for --all name that profile', async () => {
+test('if only another profile knows a claim, the error of claims get and the warning of `claim`, `claims verify` and `claims check` with --all name that profile', async () => {
   const world = createWorld()
   await world.run('claims', 'get', 'd1')
   expect(
