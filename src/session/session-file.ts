@@ -136,7 +136,7 @@ export interface RenewOptions {
   readonly always?: boolean
   /** Access token that must not be returned: it has expired or soon will, or the service rejected it with 401. */
   readonly outdated?: string | undefined
-  /** Minimum seconds for which a stored access token must be valid to be used; capped below its lifetime, as in `hasEnoughLifetime`. */
+  /** Minimum seconds for which a stored access token must be valid to be used; capped as in `hasEnoughLifetime`. */
   readonly minSeconds?: number
   /** Scope for a narrowed access token (RFC 6749 section 6), which the session doesn't store. */
   readonly scope?: string | undefined

@@ -183,8 +183,8 @@ function toRecord(record: packet.Answer): ResourceRecord | undefined {
 }
 
 /**
- * Returns a name without the trailing dot (`.` for the root) and with its ASCII letters in lowercase: DNS names are case-insensitive
- * in ASCII only (RFC 4343).
+ * Returns a name without the trailing dot (`.` for the root) and with its ASCII letters in lowercase: DNS names are
+ * case-insensitive in ASCII only (RFC 4343).
  */
 function canonicalName(name: string): string {
   const lower = name.replace(/[A-Z]/g, (letter) => letter.toLowerCase())

@@ -28,7 +28,8 @@ import {
 import { type EtcdSession, type RenewalMarker, sealSession } from './value.ts'
 
 /**
- * Milliseconds for which this process must see another process's renewal marker in etcd before it declares the refresh outcome unknown.
+ * Milliseconds for which this process must see another process's renewal marker in etcd before it declares the refresh outcome
+ * unknown.
  */
 const FOREIGN_MARKER_LIMIT_MS = 60_000
 /**

@@ -98,8 +98,8 @@ function notConfigured(message: string, hint: string): CliError {
 }
 
 /**
- * Encrypts a session and its renewal marker, if any: compact JWE, `dir` with A256GCM (RFC 7516; RFC 7518 sections 4.5 and 5.3). The protected
- * header names the etcd key, so that a ciphertext copied to another etcd key is rejected.
+ * Encrypts a session and its renewal marker, if any: compact JWE, `dir` with A256GCM (RFC 7516; RFC 7518 sections 4.5 and 5.3). The
+ * protected header names the etcd key, so that a ciphertext copied to another etcd key is rejected.
  */
 export async function sealSession(value: EtcdSession, { key, encryptionKey }: EtcdConfig): Promise<string> {
   const text = JSON.stringify({ format: FORMAT, session: value.session, note: value.marker })
