@@ -44,7 +44,7 @@ export function remainingMsOrMin({ remainingMs }: Deadline): number {
 export interface BackoffOptions {
   /** Delay after the first attempt in milliseconds, before jitter. */
   readonly firstMs: number
-  /** Maximum delay in milliseconds. */
+  /** Maximum delay between attempts in milliseconds, before jitter. */
   readonly maxMs: number
   /** Ratio of each delay to the previous one. Default: 2. */
   readonly factor?: number

@@ -101,16 +101,16 @@ describe.runIf(needs('posix', 'bash', 'jq'))('the publishing recipes in the docu
   const flarectl = [...place.split(' '), `--content=${RDATA}`]
   const doctl = ['--record-name', '_mc', `--record-data=${VALUE}`, '--record-ttl', '300']
   test.each([
-    ['flarectl', 'absent', [{ Content: '"v=spf1 -all"' }], ['dns', 'create', ...flarectl, '--ttl', '1']],
-    ['flarectl', 'present', [{ Content: RDATA }], undefined],
+    ['flarectl', 'adds', [{ Content: '"v=spf1 -all"' }], ['dns', 'create', ...flarectl, '--ttl', '1']],
+    ['flarectl', 'does not add', [{ Content: RDATA }], undefined],
     [
       'doctl',
-      'absent',
+      'adds',
       [{ type: 'TXT', name: '@', data: VALUE }],
       ['compute', 'domain', 'records', 'create', 'example.com', '--record-type', 'TXT', ...doctl],
     ],
-    ['doctl', 'present', [{ type: 'TXT', name: '_mc', data: VALUE }], undefined],
-  ])('the %s recipe adds the record only if absent; here it is %s: %j', async (tool, _at, found, call) => {
+    ['doctl', 'does not add', [{ type: 'TXT', name: '_mc', data: VALUE }], undefined],
+  ])('the publish recipe for %s %s the record if the zone contains %j', async (tool, _does, found, call) => {
     const { calls, code, stderr } = await run(tool, found)
     expect(code, stderr).toBe(0)
     expect(calls.slice(1)).toEqual(call === undefined ? [] : [call])

@@ -255,7 +255,7 @@ function causeOf({ error, report }: BatchItemResult): Cause | undefined {
 }
 
 /**
- * Creates the output of a run over several domains: a row for each, then the summary with counts and causes on stderr.
+ * Creates the output of a run over several domains: a row for each, then on stderr the summary: counts and causes of problems.
  *
  * @param badLines number of unusable lines in the `--from` list
  */

@@ -22,7 +22,7 @@ export interface DnsCheckOptions extends Pick<DnsCheckRequest, 'publicResolvers'
   readonly releaseSlot?: () => void
   /** In a run over several domains, limits how many DNS checks and `--publish` commands run at once. */
   readonly inTurn?: ConcurrencyLimiter
-  /** In a run over several domains, prints why the record isn't ready. Default: a function from `createDnsWaitPrinter`. */
+  /** In a run over several domains, prints why DNS lacks the expected record. Default: a function from `createDnsWaitPrinter`. */
   readonly reportWait?: (report: CheckReport) => Promise<void>
 }
 
@@ -93,7 +93,7 @@ export async function* watchDns(
   }
 }
 
-/** Returns the state of DNS for comparisons: verdict, finding codes, and the outcome and TXT values of each name server. */
+/** Returns a check's result as text, to detect changes: verdict, finding codes, and each name server's outcome and TXT values. */
 function dnsStateOf({ verdict, findings, nameservers }: CheckReport): string {
   const servers = nameservers.map(({ host, address, outcome, values }) => [host, address, outcome, values])
   return JSON.stringify([verdict, findings.map(({ code }) => code), servers])

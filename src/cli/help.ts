@@ -9,7 +9,7 @@ const DEFAULT_WIDTH = 80
 const MAX_WIDTH = 100
 const MIN_WIDTH = 40
 
-/** Heading of the global options in `mailclaim --help`. The help of a command or group refers to `mailclaim --help` instead. */
+/** Heading of the global options in `mailclaim --help`. The help of a command or group refers to `mailclaim --help` for them. */
 export const GLOBAL_OPTIONS_TITLE = 'Global options:'
 
 export function computeHelpWidth(output: Pick<OutputStream, 'columns'>): number {

@@ -110,7 +110,7 @@ function buildRootCommand(
   function addLevel(parent: Command, level: CommandTree, path: readonly string[]): void {
     for (const [word, node] of Object.entries(level)) {
       const isTyped = word === line.path[path.length]
-      // For a known command, leave out all others: fewer objects make the start faster.
+      // If the typed command is known, create commander's object for no other command: the start is faster.
       if (definition !== undefined && !isTyped) continue
       const command = parent.command(word).copyInheritedSettings(parent).helpCommand(false)
       command

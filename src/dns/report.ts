@@ -11,7 +11,7 @@ export interface CheckReportJson {
   /** Verdict of the check; `ready` if the service has accepted or completed the claim, else `unknown` if no value is expected. */
   verdict: CheckVerdict
   ready: boolean
-  /** Seconds for which caches and lagging name servers may still give the old answer; null if unknown or irrelevant. */
+  /** Seconds after the check during which caches and lagging name servers may give old answers; null if unknown or irrelevant. */
   retry_after_seconds: number | null
   /** Status of the claim that `claims check` has read; null if it has read none, such as with a given value. */
   claim: { status: string } | null

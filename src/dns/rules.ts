@@ -181,7 +181,7 @@ function findCauses(state: ZoneState): Finding[] {
   if (state.expected === null) return findUnregistered(state) ?? findSuspicions(state)
   if (withRecord.length > 0) return [findDisagreement(state)]
   const best = findSpecificFault(state.expected, valuesOf(withoutRecord), state.mayBeCut)
-  // Another claim's token at the name doesn't show where the expected value was put, so look for it at other names as well.
+  // Another claim's token at the name doesn't show where the expected value is, so search other names for that value too.
   const isFault = best !== undefined && best.fault !== 'stale_token'
   const otherNames = isFault ? undefined : (findCname(state) ?? findMisplaced(state) ?? findWildcard(state))
   if (otherNames !== undefined) return otherNames
@@ -196,8 +196,8 @@ const valuesOf = (seen: readonly TxtObservation[]) => deduplicateValues(seen.fla
 type WithZone = DnsObservations & { readonly zone: string | null }
 
 /**
- * Returns the facts that a user needs to add the record. `in_charge`: the zone's name servers, because users often add the record
- * at a provider that doesn't host the zone.
+ * Returns the facts, for a finding's evidence, that a user needs to add the record. `in_charge`: the zone's name servers, because
+ * users often add the record at a provider that doesn't host the zone.
  */
 function recordFacts({ name, zone, expected, servers }: WithZone) {
   const hosts = servers.map(({ host }) => host)

@@ -262,7 +262,7 @@ export interface UnescapedFact {
    */
   readonly isQuoted?: boolean
 }
-/** A message or fix in pieces: strings of our own words, durations and counts, and facts, which each output format escapes. */
+/** Pieces of a finding's message or fix: strings (our words, durations, counts) and facts, which each output format escapes. */
 export type RichText = readonly (string | UnescapedFact)[]
 
 /**

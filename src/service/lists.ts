@@ -82,7 +82,7 @@ async function requestPage<T>(
   return { ...body, has_more: more === true, data: data as T[] }
 }
 
-/** The part of a list to read. With `before`, only the page in front of that item is read: at most 100 items. */
+/** The part of a list to read. With `before`, an item's id, only the page in front of that item is read: at most 100 items. */
 export interface ListSelection<T> extends Pick<PageQuery, 'after' | 'before'> {
   /** Maximum number of items from all pages together; undefined for no limit. */
   readonly limit?: number | undefined

@@ -35,7 +35,7 @@ export function readNoteFile(
 
 /**
  * Whether a note file (`next.…`) holds a session that may replace `session.json`: one with its refresh token or API key, or one
- * that has ended. The token of any other session may be in no store.
+ * that has ended. Any other session is unusable: its token isn't in the note file, and may not be in the keychain either.
  */
 export function isUsableSuccessor(next: ReturnType<typeof readNoteFile> | undefined): next is Session {
   return typeof next === 'object' && (next.refreshToken !== undefined || next.ended !== undefined)

@@ -130,8 +130,8 @@ async function runLocalPass(pass: RenewalPassInput, files: ProfileFiles): Promis
   const isUnsent = interruption !== undefined && readNoteFile(files, name) === 'unsent'
   if (isUnsent) removeFileDurably(join(files.directory, name), files.disk)
   const mayBeSentBefore = interruption !== undefined && !isUnsent
-  // Whether `session.json` still has the text read in step 2. Comparing generations wouldn't do, because those of two sign-ins
-  // are unrelated.
+  // Whether `session.json` still has the text that this pass read in step 2. Comparing generations wouldn't do, because those of
+  // two sign-ins are unrelated.
   const isUnchanged = () => {
     try {
       return files.disk.read(files.session) === text
@@ -331,8 +331,8 @@ type Settled = NewTokens | Extract<RefreshTokenOutcome, { kind: 'over' }>
  * Connects to the service, allocates a file for the new tokens, sends the refresh token in one request, and waits for the
  * response.
  *
- * @param allocate creates the note file (`next.…`) or outcome file (`pending.…`), synchronously between the connection and the
- *   first byte; if it throws, nothing is sent
+ * @param allocate creates the note file (`next.…`) or outcome file (`pending.…`), synchronously when the connection is
+ *   established and no byte of the request is sent yet; if it throws, nothing is sent
  * @returns the outcome, also after a failure; `file` is undefined if `allocate` wasn't called or threw
  */
 export async function preallocateFileAndSendRefreshToken(

@@ -57,8 +57,8 @@ export const realDisk = {
         return
       } catch (error) {
         if (IS_POSIX || !['EPERM', 'EACCES', 'EBUSY'].includes(errnoCode(error) ?? '')) throw error
-        // On Windows, EPERM, EACCES and EBUSY usually mean that another program holds the file open. If the retries don't help,
-        // report EBUSY for all three.
+        // On Windows, EPERM, EACCES and EBUSY usually mean that another program holds the file open. If repeating the rename
+        // doesn't help, report EBUSY for all three.
         const held = new Error('EBUSY: another program holds it open', { cause: error })
         if (tries > MAX_RENAME_RETRIES) throw Object.assign(held, { code: 'EBUSY' })
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5 + tries * 5)

@@ -44,7 +44,7 @@ export function createChownHint(path: string): string | undefined {
   catchError(() => {
     owners = [path, parent].map((at) => statSync(at, { throwIfNoEntry: false })?.uid)
   })
-  // Suggest no chown to root itself, who can write everywhere.
+  // Suggest no chown if this process runs as root, which can write everywhere.
   if (owners[0] === 0 && owners[1] !== 0 && owners[1] === process.getuid?.())
     return `root owns it, as after sudo: sudo chown -R "$(id -u)" '${path}'`
   return parent === path ? undefined : createChownHint(parent)

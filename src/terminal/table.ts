@@ -7,7 +7,7 @@ import { displayWidth, wrapLine } from './measure.ts'
 const GAP = 2
 /** Width in terminal columns up to which a word isn't broken even in the narrowest table. */
 const MAX_WHOLE_WORD_IF_NARROW = 8
-/** Width in terminal columns up to which a word isn't broken if the table fits without its optional columns. */
+/** Width in terminal columns up to which a word isn't broken, unless the table is too wide even without its optional columns. */
 const MAX_WHOLE_WORD = 20
 
 /** State of one table column: the measured contents so far, and the assigned width. Numbers are terminal columns. */

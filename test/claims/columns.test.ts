@@ -27,7 +27,7 @@ test.each(['completed', 'failed', 'superseded', 'canceled'])(
   },
 )
 
-test('the TSV of a completed claim has its expiry date', async () => {
+test('the TSV of a completed claim contains the expiry date of the claim', async () => {
   const context = createFakeContext()
   await createIo(context, await fakeSettings(context)).write(claim('completed'), SINGLE_CLAIM_COLUMNS)
   expect(context.stdout.text).toContain('2026-11-28 04:30:02.06106+00')

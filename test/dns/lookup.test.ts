@@ -109,7 +109,7 @@ test.each<[string, packet.Answer[], ((asked: Asked) => FakeReply | undefined) | 
   expect(ms).toBeLessThan(10_000)
 })
 
-test('lookUpTxtInZone returns for a domain that does not exist an unknown TXT set, with that as the reason', async () => {
+test('lookUpTxtInZone returns no zone for a domain that does not exist, and a reason which says that it does not exist', async () => {
   const { seen } = await runLookup([], undefined, 'nowhere.com')
   expect(seen).toMatchObject({ zone: null, reason: "nowhere.com doesn't exist in DNS" })
 })

@@ -126,7 +126,7 @@ test('the sandbox completes a claim whose value is in a TXT RRset that is too la
   expect((await get())['status']).toBe('completed')
 })
 
-test('a pending claim expires after seven days, and a new claim for the domain has another TXT value', async () => {
+test('a pending sandbox claim expires after seven days, and a new claim for the domain has another TXT value', async () => {
   const sandbox = await sandboxForTest(SLOW)
   const { claim, verify, get } = await claimed(sandbox, 'example.com')
   await advance(sandbox, 7 * DAY - 1)

@@ -46,7 +46,7 @@ describe.each(['/oauth/grants', '/contacts/imports'])('%s', (path) => {
   })
 })
 
-test('a list request without a limit returns ten imports, or all grants', async () => {
+test('a list request to the sandbox without a limit returns ten imports, or all grants', async () => {
   const sandbox = await sandboxForTest({ imports: 25, grants: 250 })
   const imports = (await api(sandbox, 'GET', '/contacts/imports')).body
   expect([items(imports).length, imports['has_more']]).toEqual([10, true])
@@ -61,7 +61,7 @@ test('a list request without a limit returns ten imports, or all grants', async 
 })
 
 test.each(['queued', 'in_progress', 'completed', 'failed'])(
-  'the sandbox, asked for imports with status=%s, lists only these',
+  'the sandbox, asked for imports with status=%s, lists only imports with that status',
   async (status) => {
     const sandbox = await sandboxForTest({ imports: 60 })
     const all = items((await api(sandbox, 'GET', '/contacts/imports?limit=100')).body)

@@ -246,7 +246,7 @@ describe('the authorization endpoint', () => {
     expect(target?.searchParams.get('iss')).toBe(sandbox.baseUrl)
   })
 
-  test('a resource indicator (RFC 8707) is stored in the grant and is the audience of the access token', async () => {
+  test('the sandbox stores a resource indicator (RFC 8707) in the grant, and issues an access token with it as the audience', async () => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const resource = 'https://api.example/mail'
     const session = await token(sandbox, 'form', codeFields(sandbox, await codeFor(sandbox, { resource })))
@@ -254,7 +254,7 @@ describe('the authorization endpoint', () => {
     expect(await newestGrant(sandbox)).toMatchObject({ resource, client: { name: 'mailclaim' } })
   })
 
-  test('the authorization server metadata (RFC 8414) names the authorization and token endpoints', async () => {
+  test('the authorization server metadata (RFC 8414) of the sandbox names the authorization and token endpoints', async () => {
     const { baseUrl } = await sandboxForTest()
     const metadata = await fetch(`${baseUrl}/.well-known/oauth-authorization-server`)
     expect(await metadata.json()).toMatchObject({

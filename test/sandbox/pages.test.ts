@@ -172,7 +172,7 @@ describe.runIf(needs('chromium'))('the pages in Chromium', () => {
     expect((await token(sandbox, 'form', fields)).status).toBe(200)
   })
 
-  test('the Deny button of the consent page redirects with the error access_denied', async () => {
+  test('the Deny button on the consent page of the sandbox redirects with the error access_denied', async () => {
     const sandbox = await sandboxForTest()
     const page = await open(authorizeUrl(sandbox, { redirect_uri: redirectUri() }))
     await page.getByRole('button', { name: 'Deny' }).click()

@@ -20,7 +20,7 @@ it.each([
   ['http://localhost', 'http://localhost'],
   [' https://bücher.example/v1\n', 'https://xn--bcher-kva.example/v1'],
   ['https://api.example.com/v1/?#', 'https://api.example.com/v1'],
-])('the base URL %s is normalized to %s', (text, issuer) => {
+])('the base URL %j is normalized to %s', (text, issuer) => {
   expect(normalizeUrl(parseBaseUrl(text, '--base-url'))).toBe(issuer)
 })
 

@@ -55,8 +55,8 @@ export type QueryResult =
 /** EDNS buffer size in bytes that avoids fragmentation on practically every path (DNS flag day 2020). */
 const UDP_SIZE = 1232
 /**
- * EDNS buffer size in bytes of a second UDP query, sent if a response is truncated and TCP fails or is slow: fragments often pass
- * (RFC 6891 section 6.2.5).
+ * EDNS buffer size in bytes of a second UDP query, sent if a response is truncated and TCP fails or is slow. A response of this
+ * size arrives in IP fragments, which networks often let through (RFC 6891 section 6.2.5).
  */
 const FRAGMENTED_SIZE = 4096
 /**

@@ -106,7 +106,7 @@ async function runEtcdPass(pass: RenewalPassInput, renewal: EtcdRenewal): Promis
   if (former !== null && !(await waitForOtherRenewal(pass, renewal, found, former))) return { kind: 'waited' }
 
   pass.commit()
-  // Step 3: write this process's marker to etcd; only the process that succeeds may send the refresh token.
+  // Step 3: write this process's renewal marker to etcd; only the process that succeeds may send the refresh token.
   const own = await addMarker(store, found)
   if (own === undefined) return { kind: 'changed' }
 
