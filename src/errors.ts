@@ -96,7 +96,7 @@ export type ErrorCode = keyof typeof ERRORS
 /** Name of a group of errors, such as `list`: a command declares the groups of the errors that it can report. */
 export type ErrorGroupName = (typeof ERRORS)[ErrorCode][0]
 
-/** Exit codes of failures from the most to the least severe: a run over several domains ends with the most severe of them. */
+/** Exit codes of failures, the most severe first: a run over several domains ends with the most severe code that occurred. */
 export const WORST_EXIT_FIRST: readonly ExitCode[] = [1, 4, 3, 7, 6, 5, 9, 8, 2]
 
 export interface CliErrorOptions {

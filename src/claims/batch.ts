@@ -36,7 +36,7 @@ export interface BatchItemResult {
   readonly error?: CliError | undefined
   /** The domain's last DNS check, whose first finding may explain the error. */
   readonly report?: CheckReport | undefined
-  /** Output of the domain with `--format zone` or `--format value`, line break included. */
+  /** Text that `--format zone` or `--format value` prints for the domain, line break included. */
   readonly text?: string
 }
 

@@ -179,8 +179,8 @@ export async function claimDomain(request: CreateClaimRequest, { client, io }: C
     const { claim: answer, created } = await createOrGetClaim(client, request)
     const name = toComparableDomain(request.name)
     const claim = await acceptResponse(answer, { name }, io)
-    // Refuse an invalid record now: otherwise a script could take a record outside of the domain from the JSON output, and add it
-    // to DNS.
+    // Refuse the claim's record if it is invalid, before it is printed: otherwise a script could take a record outside of the
+    // domain from the JSON output, and add it to DNS.
     if (getClaimState(claim, io.clock.now()).needsRecord) requireRecord(claim, name)
     return { claim, created }
   } catch (error) {

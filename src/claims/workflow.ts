@@ -28,7 +28,8 @@ export interface ClaimEvent {
   readonly event: keyof typeof CLAIM_EVENT_MEANINGS
   readonly claim: DomainClaim
   /**
-   * Message for the user; a warning's can stand alone, any other is worded to follow the claim's domain, as in `example.com: …`.
+   * Message for the user. A warning's text can stand alone; the text of any other event follows the claim's domain, as in
+   * `example.com: …`.
    */
   readonly text: string
   /** The last DNS check; present in the `waiting` events of a wait for DNS. */

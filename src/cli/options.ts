@@ -7,7 +7,7 @@ import { takesValue } from './line.ts'
 
 /**
  * Adds options to a command, below a heading in its help. Unless an option is repeatable, its last value counts, so that a script
- * can put its defaults first; but two different values of a `filter` are a usage error.
+ * can put its defaults first; but two different values of an option with `filter` are a usage error.
  */
 export function addOptions(command: Command, options: readonly OptionDefinition[], heading: string): void {
   for (const definition of options) {

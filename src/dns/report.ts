@@ -64,7 +64,7 @@ export interface ResolverAnswerJson {
 /** Answer of one name server, at one of its addresses, in the JSON report. */
 export interface NameserverAnswerJson extends ResolverAnswerJson {
   host: string
-  /** Whether the answer had the AA bit (RFC 1035 section 4.1.1). */
+  /** Whether the name server's answer had the AA bit (RFC 1035 section 4.1.1). */
   authoritative: boolean
   /** Serial of the zone's SOA record at this server; null without an authoritative answer with that record. */
   serial: number | null

@@ -106,7 +106,7 @@ function retryAfterSeconds(
   return ttl === null ? null : secondsToWait(ttl)
 }
 
-/** Codes of findings which say that no name server gave a usable response; resolvers might still show the record. */
+/** Codes of findings which say that no name server was found or gave a usable response; resolvers might still show the record. */
 const NO_REPLY: readonly FindingCode[] = ['nameserver_unreachable', 'resolver_unreachable', 'dns_intercepted']
 
 /**

@@ -185,7 +185,8 @@ async function findCnameEnd(zone: string, txt: TxtAnswer, answer: TxtObservation
   const { aliases, values, ttl } = txt
   const { outcome, negativeTtl } = answer
   const isInZone = aliases.every((target) => isWithin(target, zone))
-  // The rcode belongs to the last name of the CNAME chain (RFC 6604 section 3), so after NXDOMAIN that name is the end.
+  // The rcode belongs to the last name of the CNAME chain (RFC 6604 section 3), so after NXDOMAIN that name is the end of the
+  // chain.
   if (isInZone && (values.length > 0 || outcome === 'nxdomain' || negativeTtl !== null))
     return { targets: aliases, isKnown: true, values, ttl }
   return await followCnames([check.name, ...aliases], check)
@@ -212,7 +213,7 @@ async function followCnames(visited: readonly string[], check: CheckRun): Promis
     ['NOERROR', 'NXDOMAIN', 'YXDOMAIN'].includes(one.rcode) && isFromZone(one, location.zone)
   const answers = servers.map((server) => queryDns(server, { name: target, type: 'TXT' }, check, SERVER_MS))
   const message = await awaitPreferredOrAny(answers, isGood)
-  // Without a response, the chain is known to lead to no value only if all of `hosts` certainly have no address.
+  // Without a response, the chain is known to lead to no value only if all name servers in `hosts` certainly have no address.
   if (message === undefined) return nothing(known.every((addresses) => addresses?.length === 0))
   // If the response of an authoritative server (no RA) is unusable, resolvers find no value either: the chain leads to none.
   if (!isGood(message)) return nothing(!message.ra)

@@ -48,7 +48,8 @@ export async function* waitForRecord(
       : undefined
     const delay = backoffMs(checks, DELAYS)
     const isOver = report.ready || remainingMs === 0
-    // If only resolvers responded, nothing changes before the answers in their caches expire, so wait for at least that time.
+    // If the verdict is `unknown` because only resolvers responded, nothing changes before the answers in their caches expire, so
+    // wait for at least that time.
     const keptMs = report.verdict === 'unknown' ? namedMs : 0
     const nextInMs = isOver ? null : Math.min(Math.max(delay, keptMs), remainingMs)
     yield { report, nextInMs }

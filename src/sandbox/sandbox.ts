@@ -27,7 +27,7 @@ export interface SandboxOptions {
   readonly autoApprove?: boolean | undefined
   /** Whether to publish the TXT record of each new claim at once. */
   readonly autoPublish?: boolean | undefined
-  /** Number of contact imports. Default: 25. */
+  /** Number of sample contact imports. Default: 25. */
   readonly imports?: number | undefined
   /** Number of sample grants, of which every third is revoked. Default: 3. */
   readonly grants?: number | undefined

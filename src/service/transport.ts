@@ -36,7 +36,7 @@ export function createTransport(proxies: ProxySettings): HttpTransport {
     if (existing !== undefined) return existing
     const connect = { signal: closing.signal, timeout: CONNECT_TIMEOUT_MS, ...tls, allowH2: isBinary }
     const options = {
-      // Turn undici's limits for headers and body off (0), because `exchange` limits the complete request.
+      // Turn undici's time limits for headers and body off (0), because `exchange` limits the time of the complete request.
       headersTimeout: 0,
       bodyTimeout: 0,
       keepAliveTimeout: KEEP_ALIVE_MS,

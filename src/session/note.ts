@@ -128,7 +128,8 @@ export function sessionChangedError(profile: string): CliError {
  * Renames a note file (`next.…`) to `session.json`, which in one step stores the next session and removes the note file. Then
  * tries to remove the note files of earlier tokens of the sign-in.
  *
- * @throws CliError `refresh_token_lost`, exit 4, if the note file is gone; `cannot_write`, exit 1, if it can't be renamed
+ * @throws CliError `refresh_token_lost`, exit 4, if the note file is gone; `cannot_write`, exit 1, if it can't be renamed;
+ *   neither if `session.json` already holds the next session or a later one of the sign-in
  */
 export function promoteNoteFile(files: ProfileFiles, path: string, { id, generation }: Session): void {
   const { disk, directory, profile } = files

@@ -64,7 +64,7 @@ export type RenewalPassResult =
   | { readonly kind: 'changed' }
   /** The session in etcd has another process's renewal marker, and this pass has waited: the next pass reads etcd again. */
   | { readonly kind: 'waited' }
-  /** The pass left the refresh token unused because of a transient failure; another pass after a delay may succeed. */
+  /** The renewal pass left the refresh token unused because of a transient failure; another pass after a delay may succeed. */
   | { readonly kind: 'retry'; readonly error: CliError }
 
 /** Milliseconds from a renewal's first pass, within which a temporary failure, such as an unreachable service, is retried. */

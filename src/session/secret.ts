@@ -84,8 +84,9 @@ export function requireNewestSecret(files: ProfileFiles, session: Session, { ite
 }
 
 /**
- * Returns the newer one of the tokens in the keychain and in the session; undefined if neither is current. Ignores a keychain
- * item of another sign-in or of a lower generation, as after the keychain was restored from a backup.
+ * Returns the newer one of the tokens in the keychain and in the session; undefined if the session has none, and the keychain
+ * item is missing or ignored. Ignores an item of another sign-in or of a lower generation than the session's, as after the
+ * keychain was restored from a backup.
  */
 function newerToken(session: Session, item: KeychainItem | undefined): KeychainItem | undefined {
   const { id, generation, refreshToken } = session

@@ -119,7 +119,7 @@ function removeNotes(files: ProfileFiles, skip?: string): void {
 /** Result of signing out one profile. */
 export interface SignOutResult {
   readonly profile: string
-  /** Whether there was a session, even an unusable one; in etcd, a session marked as ended doesn't count. */
+  /** Whether there was a session before the sign-out, even an unusable one; in etcd, a session marked as ended doesn't count. */
   readonly wasSignedIn: boolean
   /** The session before the sign-out; undefined if there was none, or its file couldn't be used. */
   readonly session: Session | undefined

@@ -4,7 +4,7 @@ interface Unit {
   readonly seconds: number
   readonly name: string
   readonly symbol: string
-  /** Minimum number of these units for a duration to be shown in them: "1 day" for 35 hours would be too coarse. */
+  /** Minimum number of this unit for a duration to be shown in it: 2 for days, as "1 day" for 35 hours would be too coarse. */
   readonly from: number
 }
 

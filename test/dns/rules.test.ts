@@ -335,7 +335,7 @@ describe('what a resolver still caches', () => {
     })
   })
 
-  test('after the wait reported for `cached`, a resolver without the record gives `resolver_differs` or, if it fails DNSSEC validation, `dnssec_bogus`', () => {
+  test('after the wait that the finding `cached` names, a resolver without the record gives `resolver_differs` or, if it fails DNSSEC validation, `dnssec_bogus`', () => {
     const resolvers = [resolver('absent', { negativeTtl: 45, cached: OLD_NS })]
     expect(codes({ isOverdue: true, resolvers })).toEqual(['resolver_differs'])
     expect(codes({ isOverdue: true, dnssec: dnssec('ok'), resolvers: [rejects] })).toEqual(['dnssec_bogus'])

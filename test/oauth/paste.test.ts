@@ -110,7 +110,7 @@ describe('a pasted redirect', () => {
     )
   })
 
-  it('a truncated paste of a redirect is accepted only with the complete code, except for a single line cut off within its code, which looks complete', () => {
+  it('a truncated paste of a redirect is accepted only with the complete code, unless the paste is a single line cut off within the code', () => {
     fc.assert(
       fc.property(
         address,

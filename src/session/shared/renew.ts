@@ -60,7 +60,10 @@ interface EtcdRenewal {
    * (`always`) uses that process's access token.
    */
   firstToken?: string
-  /** Another process's marker, whose removal this process waits for, and when it was first read, in monotonic milliseconds. */
+  /**
+   * Another process's renewal marker, whose removal this process waits for, and when it was first read, in monotonic
+   * milliseconds.
+   */
   waitedMarker?: { readonly writer: string; readonly since: number }
 }
 
@@ -111,7 +114,7 @@ async function runEtcdPass(pass: RenewalPassInput, renewal: EtcdRenewal): Promis
   if (own === undefined) return { kind: 'changed' }
 
   const limited = { ...pass, io: { ...io, settings: { ...io.settings, httpTimeoutMs: ANSWER_LIMIT_MS } } }
-  // Steps 4 and 5: connect to the service, create the outcome file (`pending.…`), and send the refresh token.
+  // Steps 4 and 5 of the renewal: connect to the service, create the outcome file (`pending.…`), and send the refresh token.
   const sent = await preallocateFileAndSendRefreshToken(limited, session, session.refreshToken ?? '', () => {
     // Send nothing if this attempt began writing its marker too long ago: by the time of the response, other machines
     // could have declared the outcome unknown, and a user could be sending the token again with `--retry-interrupted`.

@@ -27,7 +27,7 @@ test.each([
   expect(parseDomainName(input)).toMatchObject({ ok: true, ascii })
 })
 
-test('parseDomainName returns a name given in Punycode also in Unicode', () => {
+test('parseDomainName returns the Unicode form of a name given in Punycode', () => {
   expect(parseDomainName('xn--bcher-kva.example')).toMatchObject({ unicode: 'bücher.example' })
 })
 
