@@ -6,8 +6,8 @@ import { CliError } from './errors.ts'
 import { catchError } from './storage/file-errors.ts'
 
 /**
- * Whether the file descriptor is a terminal. Doesn't call `isatty` for a pipe, a file or the null device: on first use, the build
- * loads `node:tty`, and with it the network modules.
+ * Whether the file descriptor is a terminal. Doesn't call `isatty` for a pipe, a file or the null device: in the bundled program,
+ * the first call of `isatty` loads `node:tty`, and with it the network modules.
  */
 export function isTerminal(fd: number): boolean {
   try {

@@ -248,7 +248,7 @@ describe.runIf(needs('posix'))('install.sh', () => {
     })
   })
 
-  test('install.sh exits 1 if the prefix is not writable, or has a mailclaim that install.sh did not install', async () => {
+  test('install.sh fails if the prefix is a file, or has a mailclaim that install.sh did not install', async () => {
     const machine = await createMachine('sh')
     const { home, link, release, run } = machine
     publish(machine, '1.0.0')

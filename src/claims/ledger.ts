@@ -100,8 +100,8 @@ export function findClaimsByDomain(domain: string, ledger: Ledger, onDamaged?: O
 }
 
 /**
- * Finds the newest claim with a `domain_id`: of the service in use, or of any service if no base URL is set; undefined if the
- * ledger has none.
+ * Finds the newest claim with the given `domain_id` in the ledger: at the service in use, or at any service if no base URL is
+ * set; undefined if there is none.
  */
 export async function findClaimByDomainId(
   domainId: string,

@@ -52,7 +52,7 @@ export interface ClaimWorkResult {
    * in the result of the generator `waitForDns` if its caller goes on to verify or follow the claim.
    */
   readonly error?: CliError | undefined
-  /** The last DNS check, if the record wasn't ready. */
+  /** Report of the last DNS check, if that check didn't find the record visible in DNS. */
   readonly report?: CheckReport | undefined
 }
 
@@ -293,8 +293,8 @@ async function* verifyAndFollow(task: ClaimTask, { claim, report }: ClaimWorkRes
  */
 export async function* followClaim(task: ClaimTask, first?: DomainClaim): ClaimEvents {
   const { options, io } = task
-  // A claim is `pending` before and after its verification request. So when this function begins with a poll, a pending claim may
-  // lack the request.
+  // A claim is `pending` before and after its verification request. So if no claim was given (`first`), as in `claims watch`, a
+  // pending claim may lack the request.
   const mayLackRequest = ({ status }: DomainClaim) => first === undefined && status === 'pending'
   let next = first
   const events = followResource<DomainClaim>(

@@ -28,7 +28,7 @@ export interface OutputDefinition {
   readonly columns?: readonly Column[]
   /** Dotted paths of an event's fields, for a command whose `jsonl` lines are events; `event_fields` in `commands --json`. */
   readonly eventFields?: readonly string[]
-  /** Formats besides table, json, jsonl and tsv. */
+  /** Output formats of the command besides table, json, jsonl and tsv. */
   readonly formats?: readonly string[]
   /** Default of `--format`, one of `formats`; undefined for `table` on a terminal and `tsv` elsewhere. */
   readonly usualFormat?: string

@@ -203,7 +203,7 @@ export interface DnsObservations {
   readonly location: ZoneLocation
   /** Name servers, one entry for each host and address. Empty unless the zone was found. */
   readonly servers: readonly ServerObservation[]
-  /** CNAME chain at the name; null unless a name server returned a CNAME. */
+  /** CNAME chain at the checked name; null unless a name server returned a CNAME. */
   readonly alias: CnameChain | null
   /**
    * Whether the zone is, or might be, this network's own instead of the public one. False unless `authoritative_port` is 53: with

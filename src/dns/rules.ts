@@ -237,7 +237,8 @@ function findMisplaced(state: ZoneState): Finding[] | undefined {
   const isFaulty = ({ values }: OtherNameWithTxt) => findSpecificFault(expected ?? '', values, state.mayBeCut)
   const place =
     places.find(({ values }) => hasTxtValue(values, expected)) ??
-    // Ignore faulty copies at names of the kind `used`, such as the parent: similar values there are probably of other services.
+    // Ignore faulty copies of the expected value at names that can rightly have other TXT records (kind `used`), such as the
+    // parent: similar values there are probably of other services.
     places.find((one) => one.kind !== 'used' && isFaulty(one) !== undefined)
   return place && explainMisplaced(state, place)
 }

@@ -215,7 +215,8 @@ async function followCnames(visited: readonly string[], check: CheckRun): Promis
   const message = await awaitPreferredOrAny(answers, isGood)
   // Without a response, the chain is known to lead to no value only if all name servers in `hosts` certainly have no address.
   if (message === undefined) return nothing(known.every((addresses) => addresses?.length === 0))
-  // If the response of an authoritative server (no RA) is unusable, resolvers find no value either: the chain leads to none.
+  // If the response of an authoritative server (no RA) is unusable, resolvers find no value either: the CNAME chain is known to
+  // lead to no value.
   if (!isGood(message)) return nothing(!message.ra)
   const { aliases, values, ttl } = readTxtAnswer(message, target)
   const isOver = values.length > 0 || aliases.length === 0

@@ -189,8 +189,8 @@ function answerWithFault(
   }
   // Fail only TXT queries to a resolver: queries that find the zone (SOA, NS, A) would still succeed from its cache.
   if (recursion) return type === 'TXT' ? { rcode: RCODES.servFail } : undefined
-  // Answer SOA and NS queries with a referral to the zone's servers, as the registry does: clients find the zone with these
-  // queries, and the sandbox's registry has the same address as the faulty servers.
+  // Answer SOA and NS queries with a referral to the faulty zone's servers, as a registry does: clients send these queries to the
+  // registry to find the zone, and the sandbox's registry has the same address as the zone's servers.
   if (type === 'SOA' || type === 'NS') {
     const hosts = zones.recordsAt(zone.apex)?.get('NS')
     const authorities = toRRs(zone.apex, 'NS', hosts)

@@ -58,8 +58,8 @@ export interface RenewalPassInput {
 export type RenewalPassResult =
   | { readonly kind: 'done'; readonly token: AccessToken }
   /**
-   * The stored session has changed, by another process or because this pass stored what an earlier process had left in its note
-   * file (`next.…`). The next pass reads the session again.
+   * The stored session has changed, by another process or because this renewal pass stored the session that an earlier process
+   * had left in its note file (`next.…`). The next pass reads the session again.
    */
   | { readonly kind: 'changed' }
   /** The session in etcd has another process's renewal marker, and this pass has waited: the next pass reads etcd again. */

@@ -302,7 +302,7 @@ test('a resolver that fails validation because of old keys gives the finding `dn
   expect(codes({ resolvers: [rejects], dnssec: dnssec('expired') })).toEqual(['dnssec_bogus'])
 })
 
-test('findings are sorted by the severity of their verdicts, and the message of the first one is that of the command’s error', () => {
+test('findings are sorted by the severity of their verdicts, and the error for a record that is not ready has the message of the first finding', () => {
   const servers = [server(), { ...SILENT, ...second }]
   expect(codes({ servers, dnssec: dnssec('no_key') })).toEqual([
     'missing',

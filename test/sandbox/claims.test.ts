@@ -46,7 +46,7 @@ test('the response to the creation of a claim has status 201 and the documented 
   expect(at('expires_at') - at('created_at')).toBe(7 * DAY * 1000)
 })
 
-test('a second claim request for a domain returns the first claim if the options are the same, and otherwise supersedes it', async () => {
+test('the sandbox answers a second claim request for a domain with the first claim if the options are the same, and otherwise supersedes that claim', async () => {
   const sandbox = await sandboxForTest()
   const first = await create(sandbox, { name: 'example.com' })
   const same = await create(sandbox, { name: 'example.com', region: 'us-east-1', custom_return_path: 'send' })

@@ -38,19 +38,19 @@ describe('the fault', () => {
     expect(await response.json()).toEqual({ message: 'slow' })
   })
 
-  test('the fault "reset" resets the connection without sending a byte', async () => {
+  test('with the fault "reset", the sandbox resets the connection without sending a byte', async () => {
     const sandbox = await sandboxForTest()
     await fault(sandbox, { kind: 'reset' })
     expect(await raw(sandbox)).toEqual({ text: '', end: 'reset' })
   })
 
-  test('the fault "drop" closes the connection without a response', async () => {
+  test('with the fault "drop", the sandbox closes the connection without a response', async () => {
     const sandbox = await sandboxForTest()
     await fault(sandbox, { kind: 'drop' })
     expect(await raw(sandbox)).toEqual({ text: '', end: 'closed' })
   })
 
-  test('the fault "truncate" sends the headers and half of the body', async () => {
+  test('with the fault "truncate", the sandbox sends the headers and half of the body', async () => {
     const sandbox = await sandboxForTest()
     await fault(sandbox, { kind: 'truncate' })
     const [head = '', body = ''] = (await raw(sandbox)).text.split('\r\n\r\n')

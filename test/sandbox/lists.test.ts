@@ -26,7 +26,7 @@ describe.each(['/oauth/grants', '/contacts/imports'])('%s', (path) => {
     }
   })
 
-  test('paging a list backward from its last item returns the other items in the same order', async () => {
+  test('paging a list of the sandbox backward from its last item returns the other items in the same order', async () => {
     const sandbox = await sandboxForTest({ imports: 25, grants: 25 })
     const walk = async (direction: 'after' | 'before', from = '') => {
       const seen: string[] = []

@@ -188,7 +188,7 @@ describe('errors of the token endpoint', () => {
     ['a field that is not a text', 'application/json', '{"code":1}'],
     ['another media type', 'text/plain', 'code=a'],
     ['a repeated field', 'application/x-www-form-urlencoded', 'code=a&code=b'],
-  ])('a token request with %s gets the error invalid_request', async (_row, type, body) => {
+  ])('the sandbox refuses a token request with %s as invalid_request', async (_row, type, body) => {
     const sandbox = await sandboxForTest()
     const request = { method: 'POST', headers: { 'content-type': type }, body }
     const response = await fetch(`${sandbox.baseUrl}/oauth/token`, request)

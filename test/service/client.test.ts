@@ -59,7 +59,7 @@ const good = { object: 'contact_import', id: 'i-1', status: 'queued' }
 const ok = () => jsonResponse(200, good)
 
 describe('a request', () => {
-  it('a request has the credential, a User-Agent, the percent-encoded id in its path and a timeout of 30 seconds', async () => {
+  it('a request for a contact import has the credential, a User-Agent, the percent-encoded import id in its path and a timeout of 30 seconds', async () => {
     const { context, client } = await clientWith([ok()])
     await getContactImport(client, 'a/b ?').catch(() => {})
     const [request] = context.requests as [HttpRequest]

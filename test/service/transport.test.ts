@@ -172,7 +172,7 @@ describe('an exchange', () => {
     expect(text(await transport().send(get(url)))).toBe('ok')
   })
 
-  it.each([301, 302, 303, 307, 308])('a redirect with status %i is not followed', async (status) => {
+  it.each([301, 302, 303, 307, 308])('the transport follows no redirect with status %i', async (status) => {
     let hits = 0
     const url = await listen((_request, response) => {
       hits++

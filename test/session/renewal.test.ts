@@ -418,7 +418,7 @@ describe('waiting', () => {
     letGo()
   })
 
-  it('a renewal that waits too long for the lock fails with exit 7, and sends no refresh token', async () => {
+  it('a renewal that waits too long for the lock of the session fails with exit 7, and sends no refresh token', async () => {
     const world = await signedIn([])
     const letGo = await hold(world)
     expect(await endOf(() => renewAccessToken(world.io, { always: true }))).toBe('session_busy 7')

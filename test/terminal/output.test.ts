@@ -156,7 +156,7 @@ describe('a table', () => {
     expect(tableOf(40).render([item, item])).toMatch(/^Id\n {2}6f.*\nName +contacts:write\nCount +–\n\nId\n/)
   })
 
-  test('the second page of a table fits the terminal, and has no heading', () => {
+  test('the second page of a list in table format fits the terminal, and has no heading', () => {
     const renderer = tableOf(56)
     renderer.render([{ id: id(1), name: 'Newsletter', count: 5 }])
     const second = renderer.render([{ id: id(2), name: long, count: 6 }])

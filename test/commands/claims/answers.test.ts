@@ -60,7 +60,7 @@ test('a response about another domain ends `claim`, `claims watch` and `claims v
   }
 })
 
-test('a claim whose later response has no domain name keeps the name from the first response', async () => {
+test('the ledger keeps the domain name of a claim if a later response about the claim has no name', async () => {
   for (const line of ['claims watch d1', 'claims verify d1 --no-check --wait', 'claim example.com']) {
     let reads = 0
     const world = createWorld({
