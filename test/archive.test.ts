@@ -45,7 +45,7 @@ async function archive(platform: string, into: string): Promise<string> {
 }
 
 describe.runIf(needs('posix'))('scripts/archive.mjs', () => {
-  it('an archive of archive.mjs has the same bytes on another day and in another time zone', async () => {
+  it('an archive that archive.mjs writes has the same bytes on another day and in another time zone', async () => {
     onTestFinished(() => void vi.useRealTimers().unstubAllEnvs())
     for (const platform of ['darwin', 'linux', 'win32']) {
       const first = readFileSync(await archive(platform, 'one'))

@@ -193,8 +193,8 @@ interface FoundTokens {
  * Parses a token response; if the connection broke, the part of the body that arrived.
  *
  * `retryAfterMs` is set only if the response proves that the refresh token wasn't used: a complete response with `Retry-After`
- * and the status 429, or the status 503 and a body that is empty or a JSON object. A 503 with other text, or with an empty body of
- * an HTML or XML type, is no proof: a cache that loses its connection to the service sends an HTML page with its own
+ * and the status 429, or the status 503 and a body that is empty or a JSON object. A 503 with other text, or with an empty body
+ * of an HTML or XML type, is no proof: a cache that loses its connection to the service sends an HTML page with its own
  * `Retry-After` (https://varnish-cache.org/docs/trunk/users-guide/vcl-built-in-subs.html, vcl_backend_error).
  *
  * @param secrets texts to redact in messages, even if the service quotes them
