@@ -64,8 +64,8 @@ export interface BatchDomainContext {
   /** Writes lines to stderr during the run, even with `--quiet`. */
   readonly say: (...lines: readonly string[]) => Promise<void>
   /**
-   * Prints the report's first finding and its fix as an example, unless this run has printed a finding with the same code. Prints
-   * nothing with `--quiet`, nor in JSON formats.
+   * Prints the report's first finding and its fix, unless this run has printed a finding with the same code. Prints nothing with
+   * `--quiet`, nor in JSON formats.
    */
   readonly reportWait: (report: CheckReport) => Promise<void>
 }
@@ -297,7 +297,7 @@ function createReporter(work: BatchDefinition, badLines: number, io: Io) {
       })
     },
     /**
-     * Ends the rows and prints the summary.
+     * Ends the output of the domains' rows, and prints the summary, but not with `--quiet`, nor in JSON formats.
      *
      * @returns the number of domains with a result, and an error with the most severe exit code if a domain failed or a line of
      *   the list is unusable

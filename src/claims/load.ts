@@ -254,7 +254,7 @@ export type ClaimReader = (target: ClaimTarget, deadline?: Deadline) => Promise<
 /**
  * Creates a `ClaimReader`, for commands that also work with the ledger's copies. A claim that was completed when last
  * seen isn't requested again. A failed request can pause further ones, so that a service that is down doesn't delay each claim.
- * The first copy returned after a failure causes a warning, later ones don't.
+ * The first ledger copy returned after a failed request causes a warning, later ones don't.
  *
  * @param renews whether an expired access token may be renewed
  * @param warn prints the warning, if `io` prints none because it belongs to a run over several domains

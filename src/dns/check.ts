@@ -25,7 +25,7 @@ export interface ExpectedTxt {
 }
 
 export interface DnsCheckRequest extends ExpectedTxt {
-  /** Recursive resolvers, or authoritative servers of a private DNS; `'system'` for those of the operating system. */
+  /** Recursive resolvers, or authoritative servers of a private DNS; `'system'` for the resolvers of the operating system. */
   readonly resolvers: readonly DnsServer[] | 'system'
   /** Port of authoritative servers: the setting `authoritative_port`, which is 53 except for private DNS and tests. */
   readonly authoritativePort: number

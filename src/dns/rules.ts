@@ -306,8 +306,8 @@ const prefixOf = (value: string): string => value.slice(0, value.indexOf('=') + 
  */
 function findDisagreement(state: ZoneState): Finding {
   const { name, zone, parent, holder, withRecord, withoutRecord } = state
-  // Whether the delegation, or the NS set of `others`, is known and has none of the servers in `some`: then the two groups serve
-  // different zones of the same name, and waiting doesn't help.
+  // Whether the delegation, or the NS set of `others`, is known and has none of the servers in `some`: then the two groups of
+  // name servers serve different zones of the same name, and waiting doesn't help.
   const areLeftOut = (some: readonly ServerObservation[], others: readonly ServerObservation[]) =>
     [parent, others.flatMap(({ nsSet }) => nsSet)].some(
       (hosts) => hosts.length > 0 && some.every(({ host }) => !hosts.includes(host)),

@@ -201,8 +201,8 @@ async function followCnames(visited: readonly string[], check: CheckRun): Promis
   const targets = visited.slice(1)
   const target = targets.at(-1) ?? ''
   const nothing = (isKnown: boolean): CnameEnd => ({ targets, isKnown, values: [], ttl: null })
-  // Don't follow a chain that is too long, or a target that is no host name: a single label is probably a TXT value, entered as a
-  // CNAME target.
+  // Don't follow a CNAME chain that is too long, or a target that is no host name: a single label is probably a TXT value,
+  // entered as a CNAME target.
   if (targets.length > MAX_CNAMES || !canQueryName(target) || !target.includes('.')) return nothing(true)
   const location = await findZone(target, check)
   if (location.kind !== 'found') return nothing(location.kind === 'no_domain')

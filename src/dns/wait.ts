@@ -70,8 +70,8 @@ async function pause(ms: number, hasChanged: () => Promise<boolean>, effects: Dn
 }
 
 /**
- * Whether the TXT values of the first name server with the outcome `absent`, `mismatch` or `nxdomain` in the report have changed.
- * False without such a server or without its response.
+ * Whether the TXT values of a name server have changed since the report: those of the first server with the outcome `absent`,
+ * `mismatch` or `nxdomain` in the report. False without such a server or without its response.
  */
 async function hasChanged({ name, nameservers }: CheckReport, request: WaitRequest, effects: DnsEffects) {
   const lacking = nameservers.find(({ outcome }) => ['absent', 'mismatch', 'nxdomain'].includes(outcome))

@@ -327,7 +327,7 @@ const isList = (fact: ServerEvidence | readonly FindingFact[]): fact is readonly
 const isServer = (fact: FindingFact): fact is ServerEvidence =>
   fact !== null && typeof fact === 'object' && !isList(fact)
 
-/** Replaces the entries of a name server that is listed with several addresses by one entry, its host name. */
+/** Replaces, in a list of facts, the entries of a name server with several addresses by one entry, its host name. */
 function mergeAddresses(facts: readonly FindingFact[]): readonly FindingFact[] {
   const hosts = facts.flatMap((fact) => (isServer(fact) ? fact.host : []))
   const isRepeated = (host: string) => hosts.indexOf(host) !== hosts.lastIndexOf(host)

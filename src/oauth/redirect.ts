@@ -16,7 +16,8 @@ export interface RedirectionEndpoint {
  * Parses a loopback redirect URI (RFC 8252 section 7.3). The default is 127.0.0.1 rather than `localhost` (RFC 8252 section 8.3).
  *
  * @param uri `--redirect-uri`, for clients that are registered with a fixed port and path; undefined for the default
- * @throws CliError `usage`, exit 2, if `uri` isn't an http URL on loopback with a port, or has user info or a fragment
+ * @throws CliError `usage`, exit 2, if `uri` isn't an http URL on loopback with a port other than 0, or has user info or a
+ *   fragment
  */
 export function parseRedirectUri(uri: string | undefined): RedirectionEndpoint {
   if (uri === undefined) return { uri, hosts: ['127.0.0.1'], port: 0, path: '/callback' }

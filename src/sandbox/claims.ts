@@ -149,7 +149,8 @@ export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
       const { status, reason } = readOutcome(body)
       const claim = findByKey(key)
       setStatus(claim, status, reason)
-      // `verified` and `pending` aren't final, so schedule the claim's next step, which `setStatus` has canceled.
+      // `verified` and `pending` aren't final, so schedule the claim's next step, which `setStatus` has canceled. A pending claim
+      // has a next step only after a verification request.
       if (status === 'verified') scheduleStatus(claim, clock.now(), 'completed')
       if (status === 'pending' && claim.verifyRequested) scheduleLookup(claim)
       return serializeClaim(claim)

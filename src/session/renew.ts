@@ -369,8 +369,9 @@ export function toUnusedTokenResult({ error, isTransient }: UnusedToken): Renewa
 }
 
 /**
- * Returns the session after a refresh, with the next generation number. The caller adds the new refresh token. Leaves out a
- * narrowed access token, since only the command that requested it may use it.
+ * Returns the session after a refresh, with the next generation number; an ended session if the service no longer accepts the
+ * refresh token. After a success, the caller adds the new refresh token. Leaves out a narrowed access token, since only the
+ * command that requested it may use it.
  */
 export function buildNextSession(session: Session, outcome: Settled, pass: RenewalPassInput) {
   const { refreshToken: _usedUp, access: _former, ...rest } = session

@@ -92,7 +92,7 @@ export function profileFiles(context: Pick<Context, 'directories'>, profile: str
 
 export type ProfileFiles = ReturnType<typeof profileFiles>
 
-/** Returns the store that holds the secret: that of the login, or the file if the keychain couldn't store the newest secret. */
+/** Returns the store of the secret: that chosen at login, or the file if the keychain couldn't store the newest secret. */
 export function getSecretStoreKind({ store, refreshToken }: Session): StoreKind {
   return store === 'keychain' && refreshToken !== undefined ? 'file' : store
 }

@@ -29,7 +29,7 @@ export type SignInSteps = Awaited<ReturnType<typeof prepareLocalSignIn>>
 
 /**
  * Tests whether a store on this machine can take the session of a login, and allocates its disk space in a note file (`next.…`).
- * Doesn't hold the lock while the user signs in.
+ * Doesn't hold the profile's lock while the user signs in.
  *
  * @param kind `api_key` also works without file locks, because a key is never renewed
  * @throws CliError `cannot_write`, exit 1, or `store_unavailable`, exit 4, if the test fails; `session_busy`, exit 7, if another

@@ -34,7 +34,11 @@ export function parseChoice<T extends string>(text: string, name: string, choice
   throw usageError(`${name}: ${JSON.stringify(text)} is not one of ${choices.join(', ')}`)
 }
 
-/** Splits scopes at white space; a comma is part of a scope (RFC 6749 section 3.3). @throws CliError `usage`, exit 2 */
+/**
+ * Splits scopes at white space; a comma is part of a scope (RFC 6749 section 3.3).
+ *
+ * @throws CliError `usage`, exit 2, without a scope, or for a character that a scope can't have
+ */
 export function parseScopes(text: string, name: string): string[] {
   const scopes = parseList(text, name, /\s+/)
   const wrong = scopes.find((scope) => !/^[\x21\x23-\x5b\x5d-\x7e]+$/.test(scope))

@@ -367,7 +367,7 @@ describe('records at other names', () => {
     }
   }
 
-  test('a name with the TXT set of a wildcard is no candidate for a misplaced record, unless the name is of the kind `used`: a parent or a wildcard', async () => {
+  test('a name with the TXT set of a wildcard is a candidate for a misplaced record only if its kind is `used`, as for a parent or a wildcard', async () => {
     const { seen } = await timedObserve(wild([]), { name: 'app.example.com' })
     expect(seen.otherNames).toMatchObject({
       candidates: [{ kind: 'used' }, { kind: 'used' }],

@@ -527,7 +527,7 @@ describe.each([
   ['networks between the check and the name servers', NETWORKS],
 ])('%s', (_title, incidents) => {
   const rows = incidents.map((it) => [`${it.verdict} if ${it.setup} (${it.id}, ${it.source})`, it] as const)
-  test.each(rows)('the verdict on an incident is %s', async (_, { world, name, resolvers, ...expected }) => {
+  test.each(rows)('the verdict of a check is %s', async (_, { world, name, resolvers, ...expected }) => {
     const options = { name: name ?? 'example.com', expected: VALUE, ...(resolvers && { resolvers }) }
     const { report, ms } = await timedCheck(world, options)
     const { verdict, findings } = report

@@ -140,7 +140,7 @@ describe('reading pastes', () => {
     return { stream, raw, clock, judged, stop }
   }
 
-  it('listenForPastes passes on several pasted lines as one text when input pauses, and again when the last line ends', () => {
+  it('at each pause of the input, listenForPastes passes on all lines pasted so far as one text', () => {
     const { stream, clock, judged } = reader()
     for (const text of ['a\n', 'b']) stream.emit('data', text)
     clock.ring()

@@ -492,7 +492,7 @@ describe('a refresh', () => {
     }
   })
 
-  it('a refresh with an http base URL of another machine fails and sends nothing', async () => {
+  it('a refresh at a service on another machine over http, not https, fails and sends nothing', async () => {
     const base = new URL('http://api.example.com')
     const { outcome, requests } = await refreshOnce(() => jsonResponse(200, WHOLE), { base })
     expect(outcome.kind).not.toBe('success')

@@ -65,7 +65,7 @@ describe('codes and tokens', () => {
   test.each([
     { seconds: 599, status: 200 },
     { seconds: 600, status: 400 },
-  ])('redeeming an authorization code after $seconds s gets status $status', async ({ seconds, status }) => {
+  ])('an authorization code that is $seconds s old gets status $status', async ({ seconds, status }) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const fields = await code(sandbox)
     await advance(sandbox, seconds)

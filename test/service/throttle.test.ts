@@ -58,7 +58,7 @@ test('1,000 throttled requests to a service that accepts 50 per second succeed w
 })
 
 test.each([1, 8])(
-  'with %i request(s) at once, the throttling transport doubles its pause after each 429 without Retry-After',
+  'with %i request(s) at once, the throttling transport doubles its pause after each round of 429s without Retry-After',
   async (count) => {
     const sent = new Set<number>()
     const { sendAll } = service((now) => {

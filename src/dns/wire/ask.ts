@@ -199,7 +199,7 @@ export function limitTotalQueries(dns: DnsNetworkWithHttps, max: number) {
       try {
         return await send(exchange)
       } catch (error) {
-        // Don't count a query that never left this machine: the limit protects the queried servers.
+        // Don't count a query that never left this machine toward the limit `max`, which protects the queried servers.
         if (error instanceof DnsTransportError && error.kind === 'not_checked') left += 1
         throw error
       }

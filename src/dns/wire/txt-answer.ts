@@ -55,7 +55,7 @@ export interface TxtAnswer {
   readonly values: readonly TxtRdata[]
   /** TTL in seconds of the TXT set, or of the first CNAME if there is no TXT set; null if there is neither. */
   readonly ttl: number | null
-  /** Target of the CNAME at the name, even with TXT records beside it, which RFC 1034 section 3.6.2 forbids. */
+  /** Target of the CNAME at the queried name, even with TXT records beside it, which RFC 1034 section 3.6.2 forbids. */
   readonly alias: string | null
 }
 

@@ -33,8 +33,8 @@ import { type EtcdSession, type RenewalMarker, sealSession } from './value.ts'
  */
 const FOREIGN_MARKER_LIMIT_MS = 60_000
 /**
- * Milliseconds that the compare-and-swap of a renewal marker in etcd may take; also the time from its start after which the refresh
- * token is no longer sent.
+ * Milliseconds that the compare-and-swap of a renewal marker in etcd may take. Also the milliseconds from the start of the
+ * compare-and-swap after which the refresh token is no longer sent.
  */
 const MARKER_LIMIT_MS = 15_000
 /**
@@ -125,7 +125,7 @@ async function runEtcdPass(pass: RenewalPassInput, renewal: EtcdRenewal): Promis
     return preallocateOutcomeFile(store, own.attempt)
   })
 
-  // Step 6: write the outcome, even if it is unknown, to the outcome file (`pending.…`), then to etcd.
+  // Step 6: write the refresh outcome, even if it is unknown, to the outcome file (`pending.…`), then to etcd.
   if (sent.kind === 'unknown') {
     const marker: RenewalMarker = { ...own.marker, unknown: 'said by its sender' }
     await storeOutcome(store, own, { session, marker }, sent.file)
