@@ -34,7 +34,11 @@ export async function runInShell(
   signal?.throwIfAborted()
   const isWindows = platform === 'win32'
   let child: ChildProcess | undefined
-  /** Sends a signal to the process group (on Windows, to the shell); 0 only tests it. @returns whether this succeeded */
+  /**
+   * Sends a signal to the process group (on Windows, to the shell); 0 sends none, but tests whether a process is left.
+   *
+   * @returns whether this succeeded
+   */
   const kill = (name: NodeJS.Signals | 0): boolean => {
     if (child?.pid === undefined) return false
     try {

@@ -16,7 +16,7 @@ import { requireExpectedTxt } from './record.ts'
 /** Options of the DNS checks of one domain, alone or in a run over several domains. */
 export interface DnsCheckOptions extends Pick<DnsCheckRequest, 'publicResolvers' | 'cache'> {
   readonly deadline: Deadline
-  /** Value of `--wait`: whether `claims check` repeats the check, or `claims verify` follows the claim afterward. */
+  /** Value of `--wait`: whether `claims check` repeats the check, or `claims verify` follows the claim until it ends. */
   readonly wait?: boolean
   /** In a run over several domains, lets the work on the next domain begin; called when this domain starts to wait. */
   readonly releaseSlot?: () => void
@@ -100,8 +100,8 @@ function dnsStateOf({ verdict, findings, nameservers }: CheckReport): string {
 }
 
 /**
- * Creates a function that prints why the record isn't ready, with the fix, whenever the reason changes, and in between shows that
- * the wait continues. Prints nothing with `--quiet`, nor in JSON formats.
+ * Creates a function that prints message and fix of the first finding of a DNS check whenever the message has changed, and in
+ * between shows that the wait for the record continues. Prints nothing with `--quiet`, nor in JSON formats.
  */
 export function createDnsWaitPrinter(io: Io) {
   let printed: string | undefined

@@ -46,8 +46,8 @@ export interface ClaimEventPresenter {
 }
 
 /**
- * Runs the work on a claim to its end, and prints its events, then the claim (not in `jsonl`, and not in a table after an error if
- * `show` has printed it: `showsClaim`), then the next steps of a newly completed claim.
+ * Runs the work on a claim to its end. Prints its events, then the claim, then the next steps of a newly completed claim. Doesn't
+ * print the claim in `jsonl`, nor as a table after an error if the events have shown it (`showsClaim`).
  *
  * @param before the claim in the ledger before the work, if any
  * @returns the claim as last seen

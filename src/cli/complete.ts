@@ -31,7 +31,7 @@ export async function printCompletions(argv: readonly string[], context: Context
     const lines = fits.map((candidate) => `${candidate.join('\t')}\n`)
     await context.stdout.write(lines.join(''))
   } catch {
-    // Print no candidates. The command itself reports the error, such as an invalid profile name, when it is run.
+    // After an error, such as an invalid profile name, print no candidates. The completed command reports the error when it runs.
   }
   return Exit.done
 }

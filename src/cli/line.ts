@@ -22,7 +22,7 @@ export interface SplitArgv {
   readonly unknownOption?: string
   /** Arguments that aren't part of the path, in their original order: options, their values and operands. */
   readonly rest: readonly string[]
-  /** Whether `help` precedes the path: `mailclaim help claims check` is `mailclaim claims check --help`. */
+  /** Whether `help` precedes the command's path: `mailclaim help claims check` is `mailclaim claims check --help`. */
   readonly isHelp: boolean
 }
 

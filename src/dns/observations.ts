@@ -63,8 +63,8 @@ export interface ServerObservation extends TxtObservation {
   /** SOA record of the zone from this server; null unless returned with the AA bit. */
   readonly soa: SoaSummary | null
   /**
-   * Host names of the zone's NS set from this server; empty without the AA bit, and if the server answers for the registry's zone
-   * too.
+   * Host names of the zone's NS set from this server; empty without the AA bit, and if the server seems to be an interceptor,
+   * because it also answers for the registry's zone, such as `com`.
    */
   readonly nsSet: readonly string[]
 }
@@ -143,8 +143,8 @@ export interface ZoneDnssecObservation {
 export interface Delegation {
   readonly zone: string
   /**
-   * Host names of the name servers, each with its addresses from glue records; an empty list without glue. A single known server
-   * has its address as host name.
+   * Host names of the name servers, each with its addresses from glue records (an empty list without glue). If only the address
+   * of a single server is known, the address is its host name as well.
    */
   readonly hosts: ReadonlyMap<string, readonly DnsServerAddress[]>
   /**

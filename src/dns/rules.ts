@@ -451,7 +451,7 @@ function staleSeconds(
   return ttls.length === 0 ? null : Math.max(...ttls)
 }
 
-/** Creates a finding, with its facts filled into the message and fix of its code. */
+/** Creates a finding: fills its facts (`evidence`) into the texts for its code, which are a message and a fix. */
 export function createFinding(code: FindingCode, evidence: Evidence): Finding {
   const { message, fix } = FINDING_TEXTS[code]
   return {

@@ -103,8 +103,9 @@ const NOT_ASKED: ServerReply = {
 
 /**
  * Queries one server for the TXT set of the name and, if it responds, for the SOA record and NS set of the zone. A server might be
- * an interceptor, with another zone of the same name, if it lacks the value and its NS set has no host of the delegation. So such a
- * server is also queried for the registry's zone, such as `com`, for which the zone's own servers don't answer.
+ * an interceptor, with another zone of the same name, if it lacks the expected value and its NS set has no host of the
+ * delegation. So such a server is also queried for the registry's zone, such as `com`, for which the zone's own servers don't
+ * answer.
  */
 async function askServer(server: DnsServerAddress, { zone, hosts }: FoundZone, check: CheckRun) {
   const { name, expected, cache, deadline, effects } = check

@@ -248,8 +248,8 @@ export function diffValues(expected: string, seen: string): { expected: DiffPiec
 }
 
 /**
- * Escapes a piece for one line of output. In a difference, spaces become `␣`, and other space characters become escapes such as
- * `\u{a0}`.
+ * Escapes a piece of a compared value for one line of output. In a piece that differs, spaces become `␣`, and other space
+ * characters become escapes such as `\u{a0}`.
  */
 export function escapeDiffPiece({ text, differs }: DiffPiece): string {
   if (!differs) return sanitizeLine(text)

@@ -19,9 +19,9 @@ export interface RepeatedCheckResult {
 }
 
 /**
- * Checks repeatedly until the record is ready or the deadline has passed. Yields each report, and returns the last one. Between two
- * checks, polls the first name server that answered without the record and without a CNAME; if its TXT values change, checks at
- * once.
+ * Checks DNS repeatedly until a report is `ready` (the record is visible) or the deadline has passed. Yields each report, and
+ * returns the last one. Between two checks, polls the first name server that answered without the record and without a CNAME; if
+ * the server's TXT values change, checks at once.
  *
  * @param request `deadline` limits the wait
  * @param runWhenSlotIsFree runs a check once few enough checks of other domains are running; by default at once

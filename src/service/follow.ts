@@ -54,10 +54,10 @@ const TIMER_TOLERANCE_MS = 1
  * Polls a resource until its state is final or the deadline passes. Yields changes, failed requests, and reminders while nothing
  * changes.
  *
- * Without `known`, the first request has the client's usual retries, and its failure ends the watch. Any other request has one
- * attempt, because the next poll is its retry.
+ * Without `known` (the resource from an earlier response), the first request has the client's usual retries, and its failure ends
+ * the watch. Any other request has one attempt, because the next poll is its retry.
  *
- * @returns the resource as last received, with the error of its final state, or an error with exit 8 after the deadline
+ * @returns the resource as last received; `error`: reason for a failed final state, or an error with exit 8 after the deadline
  * @throws CliError a failure with an exit other than 7; a `WrongResourceError`; any failure of the first request without `known`,
  *   or after 15 minutes without a successful response; the interrupt's reason
  */

@@ -133,8 +133,8 @@ export async function* readListPages<T extends { readonly id?: string | null }>(
       const hasMore = isCut || envelope.has_more
       const isLast = left === 0 || !envelope.has_more || before !== undefined
       asked = isLast ? undefined : askForNext(envelope)
-      // The request may fail before the loop awaits it. So attach an empty handler against an unhandled rejection; the `await`
-      // still throws.
+      // The request for the next page may fail before the loop awaits it. So attach an empty handler against an unhandled
+      // rejection; the `await` still throws.
       asked?.catch(() => {})
       yield { items, envelope, hasMore }
     }

@@ -67,8 +67,8 @@ export function createTransport(proxies: ProxySettings): HttpTransport {
  * the service has closed: a POST that is sent on such a connection fails and can't be retried.
  */
 async function readPendingInput(): Promise<void> {
-  // Wait three turns of the event loop: the first callback may run before the loop polls for input, and a closed connection is
-  // reported a turn later.
+  // Wait three turns of the event loop, to notice closed connections: the first callback may run before the loop polls for input,
+  // and a closed connection is reported a turn later.
   for (let turns = 0; turns < 3; turns++) await new Promise((resolve) => setImmediate(resolve))
 }
 

@@ -35,7 +35,8 @@ export function refreshInterruptedError(profile: string, why = 'the last renewal
 
 /**
  * Returns the error for a renewal that was cut off while it created its note file (`next.…`), and so before it sent the refresh
- * token. Even then, only `--retry-interrupted` may send the token: a renewal that is about to send it looks the same.
+ * token. Only `--retry-interrupted` may send the unsent token: the note file could also be that of a renewal in another process
+ * that is about to send it.
  */
 export function unsentRefreshTokenError(profile: string): CliError {
   const message = `the last renewal of profile ${profile} was cut off before it sent the refresh token`

@@ -96,7 +96,11 @@ export function preallocateFile(
       if (isOpen) disk.close(fd)
       isOpen = false
     },
-    /** Closes the file, and removes it if this process has created it (mode `new`). @returns the error if removing failed */
+    /**
+     * Closes the preallocated file (`next.…` or `pending.…`), and removes it if this process has created it (mode `new`).
+     *
+     * @returns the error if removing failed
+     */
     discard(): Error | undefined {
       reservation.close()
       return isOwn ? catchError(() => void removeFileDurably(path, disk)) : undefined

@@ -46,8 +46,8 @@ export interface RenewalPassInput {
   readonly io: Io
   readonly options: RenewOptions
   /**
-   * Defers Ctrl-C to the end of the pass, so that no response is lost. Called before the pass creates the note file (`next.…`)
-   * on this machine, or the marker in etcd.
+   * Defers Ctrl-C to the end of the renewal pass, so that the response to the refresh request isn't lost. Called before the pass
+   * creates the note file (`next.…`) on this machine, or the renewal marker in etcd.
    *
    * @throws the abort reason if Ctrl-C was pressed before
    */
@@ -62,7 +62,10 @@ export type RenewalPassResult =
    * had left in its note file (`next.…`). The next pass reads the session again.
    */
   | { readonly kind: 'changed' }
-  /** The session in etcd has another process's renewal marker, and this pass has waited: the next pass reads etcd again. */
+  /**
+   * The session in etcd has another process's renewal marker. This pass has waited a moment, or has marked the outcome of that
+   * renewal as unknown; the next pass reads etcd again.
+   */
   | { readonly kind: 'waited' }
   /** The renewal pass left the refresh token unused because of a transient failure; another pass after a delay may succeed. */
   | { readonly kind: 'retry'; readonly error: CliError }

@@ -131,8 +131,8 @@ export interface SignOutResult {
  * Signs a profile out on this machine: removes `session.json`, the note files (`next.…`, which may hold new tokens) and the
  * keychain item. Doesn't revoke the grant at the service.
  *
- * @throws CliError `session_busy`, exit 7, if another process holds the lock for too long; `cannot_write`, exit 1, if a file
- *   can't be removed
+ * @throws CliError `session_busy`, exit 7, if another process holds the lock for too long; `cannot_write`, exit 1, if the
+ *   directory can't be read or a file can't be removed
  */
 export async function signOutLocally(
   io: Io,

@@ -27,8 +27,8 @@ const MAX_RENAME_RETRIES = 20
 
 /**
  * File operations; tests replace them to simulate a failure or a power loss at each operation. Synchronous except `lock`, because
- * the note file (`next.…`) is created between connection and first byte, where nothing can be awaited. An operation throws the
- * system's error unless its comment says otherwise.
+ * the note file (`next.…`) is created after the connection to the service opens and before the first byte of the refresh request,
+ * where nothing can be awaited. An operation throws the system's error unless its comment says otherwise.
  */
 export const realDisk = {
   /** Reads a file; undefined if there is none. @throws CliError `file_unusable`, exit 4, as `readMailclaimFile` */

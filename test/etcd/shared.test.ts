@@ -155,7 +155,7 @@ describe('a session that machines share', () => {
     expect([service.refreshes, service.reuse]).toEqual([2, 0])
   })
 
-  test('after a refresh with unknown outcome, another machine fails at once with exit 4 and the hint to sign in again', async () => {
+  test('after a refresh with unknown outcome, a renewal on another machine fails at once with exit 4 and the hint to sign in again', async () => {
     const { a, b, clock, service, renew } = await pair()
     service.fate = () => 'consumed'
     expect(await failureOf(renew(a))).toMatchObject({ code: 'refresh_interrupted', exit: 4 })

@@ -233,7 +233,7 @@ test.each([
   expect(additionals).toEqual('edns' in how ? ['. OPT'] : [])
 })
 
-test('each replacement of TXT records by the control API increases the SOA serial', async () => {
+test('each replacement of TXT records by the control API of the sandbox increases the SOA serial', async () => {
   const sandbox = await sandboxForTest()
   let before = 0
   for (const values of [['one', 'ü “two” \u00a0'], ['x'.repeat(700)]]) {

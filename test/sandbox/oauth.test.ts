@@ -85,7 +85,7 @@ describe('codes and tokens', () => {
     expect(await newestGrant(sandbox)).toMatchObject({ revoked_at: null })
   })
 
-  test('reuse of a rotated refresh token revokes the grant and all its tokens', async () => {
+  test('reuse of a rotated refresh token makes the sandbox revoke the grant and all its tokens', async () => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const first = await refresh(sandbox)
     const second = (await token(sandbox, 'form', first)).body
@@ -229,7 +229,7 @@ describe('the authorization endpoint', () => {
     ['the redirect host 127.0.0.1.evil.example', { redirect_uri: 'http://127.0.0.1.evil.example/callback' }],
     ['the port 65536 in the redirect URI', { redirect_uri: 'http://127.0.0.1:65536/callback' }],
     ['no port in the redirect URI', { redirect_uri: 'http://127.0.0.1/callback' }],
-  ])('an authorization request with %s is not redirected', async (_row, changes) => {
+  ])('the sandbox does not redirect an authorization request with %s', async (_row, changes) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     expect(await authorize(sandbox, changes)).toBeUndefined()
   })

@@ -91,7 +91,7 @@ describe('requests from another website', () => {
     },
   )
 
-  test('an approval whose consent page ticket is guessed, used or ten minutes old gets status 400', async () => {
+  test('the sandbox refuses an approval whose consent page ticket is guessed, used or ten minutes old with status 400', async () => {
     const sandbox = await sandboxForTest()
     const ticketOf = async () =>
       /name="ticket" value="([^"]+)"/.exec(await (await fetch(authorizeUrl(sandbox))).text())?.[1]

@@ -283,7 +283,7 @@ describe('the access token', () => {
     ])
   })
 
-  it('a narrowed access token is not stored, but the new refresh token is', async () => {
+  it('an access token for a narrower scope is not stored, but the new refresh token is', async () => {
     const world = await signedIn([() => jsonResponse(200, { ...TOKENS, access_token: 'narrow' })])
     expect(await requestNarrowedCredential(world.io, 'a')).toMatchObject({ value: 'narrow' })
     expect(sessionIn(world.files)).toMatchObject({ generation: 2, refreshToken: 'refresh-2', scope: 'a b' })

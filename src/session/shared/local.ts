@@ -41,8 +41,8 @@ export function removeCachedSession(files: ProfileFiles): void {
 }
 
 /**
- * Identity of one process's attempt to renew a session in etcd: the refresh token (sign-in `id` and `generation`), and `writer`,
- * the random id of the attempt's marker in etcd (`RenewalMarker`).
+ * Identity of one process's attempt to renew a session in etcd. `id` and `generation`: those of the session whose refresh
+ * token the attempt sends. `writer`: random id of the attempt's marker in etcd (`RenewalMarker`).
  */
 export interface RenewalAttemptId {
   readonly id: string

@@ -133,8 +133,9 @@ async function runEtcdPass(pass: RenewalPassInput, renewal: EtcdRenewal): Promis
   }
   if (sent.kind === 'unused') {
     await storeOutcome(store, own, { session, marker: former }, sent.file)
-    // Without a file, nothing was sent. With one, the service refused this request; but if this pass had replaced another
-    // attempt's renewal marker, the service may have accepted the token in that attempt, so the outcome stays unknown.
+    // Without an outcome file (`pending.…`), nothing was sent. With the file, the service refused this request; but if this pass
+    // had replaced another attempt's renewal marker, the service may have accepted the token in that attempt, so the outcome
+    // stays unknown.
     if (sent.file !== undefined && former !== null)
       throw unknownRefreshOutcomeError(store, own.marker, sent.error.message)
     return toUnusedTokenResult(sent)

@@ -77,8 +77,8 @@ export async function deliverOutcomesAndRead(store: EtcdStore): Promise<EtcdSess
     const outcome = await readOutcome(store, file.path)
     if (outcome !== undefined)
       found = await deliverRenewalOutcomeToEtcd(store, file, outcome, found, PENDING_DELIVERY_LIMIT_MS)
-    // Keep an outcome file (`pending.…`) without a complete outcome until its attempt is obsolete: it may belong to a renewal
-    // that is still running.
+    // Keep an outcome file (`pending.…`) without a complete outcome until the session in etcd is newer or has ended
+    // (`isObsolete`): the file may belong to a renewal that is still running.
     const isOfNoUse = found !== undefined && (outcome !== undefined || isObsolete(file, found))
     if (isOfNoUse) catchError(() => files.disk.remove(file.path))
   }

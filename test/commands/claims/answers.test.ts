@@ -190,7 +190,7 @@ test('claims get, verify, watch, record and check exit 5 for a claim that the se
   expect(JSON.parse((await gone.run('claims', 'list', '--json')).stdout).data).toEqual([])
 })
 
-test.each(['pending', 'under_review'])('`claims get` shows the record in the status %s', async (status) => {
+test.each(['pending', 'under_review'])('`claims get` shows the record of a %s claim', async (status) => {
   const { stdout } = await createWorld({ respond: () => claimOf({ status }) }).run(
     ...['claims', 'get', 'd1', '--format', 'table'],
   )
