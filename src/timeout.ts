@@ -2,7 +2,7 @@ import type { Clock, Context } from './context.ts'
 
 /** Time limit of a command or of one of its steps. */
 export interface Deadline {
-  /** Milliseconds from the start to the deadline; Infinity without a limit. */
+  /** Milliseconds from the start of the command or step to its deadline; Infinity without a limit. */
   readonly timeoutMs: number
   /** Returns the remaining milliseconds; negative after the deadline. */
   remainingMs(): number

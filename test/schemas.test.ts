@@ -82,7 +82,7 @@ test('every error code is used in the source and is among the errors of a comman
   expect(unused).toEqual([])
 })
 
-test('without settings and credential, a command exits 3, 4 or 5 if its definition requires an account, and otherwise 0, 2 or 5', async () => {
+test('without settings and credential, a command that always requires an account exits 3, 4 or 5, and one that never does 0, 2 or 5', async () => {
   const { data } = await describedCommands()
   for (const { command, account, arguments: taken } of data) {
     // Skip `sandbox`, which would keep running, `doctor`, which reports a missing account, and commands whose need depends on

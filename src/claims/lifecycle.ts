@@ -54,7 +54,7 @@ const ENDS: ReadonlyMap<string, readonly [phase: ClaimPhase, code: ErrorCode, te
   ['failed', ['ended', 'claim_failed', 'the claim failed']],
 ])
 
-/** Maximum characters of a name in a message: the limit of DNS (RFC 1035 section 2.3.4). */
+/** Maximum characters of a claim's domain in a message for users; DNS limits names to 255 octets (RFC 1035 section 2.3.4). */
 const MAX_NAME_LENGTH = 255
 /** Maximum characters of a claim's status or reason in a message; a longer text is cut. */
 const MAX_WORD_LENGTH = 120

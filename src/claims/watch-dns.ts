@@ -54,9 +54,9 @@ export interface RepeatedCheckWithClaim extends RepeatedCheckResult {
 }
 
 /**
- * Repeats the DNS check until the record is ready or the deadline has passed, and yields each result. With `watched`, gets the
- * claim again at most once a minute: ends if the claim no longer needs its record, and waits for the new record if the service has
- * changed it.
+ * Repeats the DNS check until its report is `ready` or the deadline has passed, and yields each result. With `watched`, requests
+ * that claim again at most once a minute: ends if the claim no longer needs its record, and waits for the new record if the
+ * service has changed it.
  */
 export async function* watchDns(
   wanted: ExpectedTxt,

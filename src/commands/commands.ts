@@ -31,7 +31,8 @@ const VALUE_TYPES: Readonly<Record<string, 'integer' | 'number'>> = {
 }
 
 /**
- * Meaning of each exit code, and advice for scripts: `retry` if the failure may pass, `wait` to run the same command again later.
+ * Meaning of each exit code, and advice for scripts: `retry` after a failure that may be temporary; `wait` to run the same
+ * command again later, when the record may be visible or the work in progress may have ended.
  */
 const EXIT_CODES: Readonly<
   Record<ExitCode, readonly [meaning: string, advice: 'continue' | 'stop' | 'retry' | 'wait']>

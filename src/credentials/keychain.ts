@@ -63,7 +63,7 @@ export function isNoKeychainError(error: unknown): boolean {
 }
 
 /**
- * Tests the keychain with an item of its own: only storing and reading show whether a keychain is unlocked and keeps its items.
+ * Tests the keychain with a test item: only storing and reading an item show whether a keychain is unlocked and keeps its items.
  *
  * @throws CliError `store_unavailable`, exit 4, if the test fails; the abort reason after Ctrl-C
  */

@@ -31,7 +31,7 @@ export interface CheckReportJson {
 export interface CheckReport extends CheckReportJson {
   /** Delegations found in the search for the zone, from the top down. Left out of the JSON. */
   path: readonly Delegation[]
-  /** Sentence for users that the claim no longer needs its record, because it is accepted or completed. Left out of the JSON. */
+  /** Sentence for users that the claim, which the service has accepted or completed, needs no record. Left out of the JSON. */
   remark?: string
 }
 

@@ -78,7 +78,7 @@ const MIN_WAIT_SECONDS = 1
  * 8767 section 4).
  */
 const MAX_WAIT_SECONDS = 86_400
-/** Seconds to wait if no TTL is known, such as for a zone transfer. */
+/** Seconds to wait before the next check if a TTL is unknown, or for a zone transfer to lagging name servers. */
 const USUAL_WAIT_SECONDS = 60
 
 /**

@@ -129,8 +129,8 @@ function splitAtEquals(value: string): { prefix?: string | undefined; token?: st
 /** Whether `text` contains the complete value `wanted`, and not merely as the start of a longer token. */
 function containsValue(text: string, wanted: string): boolean {
   const [, ...rests] = text.split(wanted)
-  // `rests`: the texts after each `wanted`. A rest that begins with token characters (letters, digits, `_+/~-=`) makes the token
-  // longer, unless these characters belong to a domain name or start another value (`v=`).
+  // `rests`: the text after each occurrence of `wanted` in `text`. A rest that begins with token characters (letters, digits,
+  // `_+/~-=`) makes the token longer, unless these characters belong to a domain name or start another value (`v=`).
   return rests.some((rest) => !/^(?:[\w+/~-]+={0,2}|={1,2})(?![\w+/~=.-])/.test(rest))
 }
 
@@ -207,7 +207,7 @@ export function findFormatFault(value: string): 'quoted' | 'whitespace' | undefi
   return stripQuotes(value) === value ? undefined : 'quoted'
 }
 
-/** Whether a value has the form of an expected value (`prefix=token`, not a policy) and fits into a TXT record. */
+/** Whether a value has the form of an expected value (`prefix=token`, not a policy with `v=`) and fits into a TXT record. */
 export const hasPrefixTokenForm = (value: string): boolean =>
   value.length <= MAX_VALUE_BYTES && PREFIX_AND_TOKEN.test(value)
 

@@ -4,7 +4,7 @@ import type { CheckReport } from './report.ts'
 import { type DnsEffects, queryDns } from './wire/ask.ts'
 import { decodeTxtValues, readTxtAnswer } from './wire/txt-answer.ts'
 
-/** Milliseconds between two checks if DNS doesn't change: doubled from `firstMs` up to `maxMs`, without random variation. */
+/** Usual delays in milliseconds between two checks: doubled from `firstMs` up to `maxMs`, without random variation. */
 const DELAYS = { firstMs: 5000, maxMs: 30_000, jitter: 0 } as const
 /** Milliseconds between two polls of one name server, while waiting for the next check. */
 const POLL_INTERVAL_MS = 3000

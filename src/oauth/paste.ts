@@ -7,7 +7,7 @@ type ExpectedRedirect = Readonly<Record<'state' | 'issuer' | 'host', string>>
 
 /** Milliseconds without input after which a paste counts as complete. */
 const PASTE_END_MS = 300
-/** Maximum length in characters of `earlier` and of `latest` in `listenForPastes`; far more than an address has. */
+/** Maximum length in characters of `earlier` and of `latest` in `listenForPastes`; far more than a redirect URL has. */
 const MAX_INPUT_LENGTH = 64 * 1024
 /**
  * Matches a line of about the length at which a terminal in canonical mode drops the rest: 4,095 bytes on Linux, 1,024 on macOS.

@@ -144,7 +144,7 @@ export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
       return serializeClaim(claim)
     },
     get: (domainId: string) => serializeClaim(requireClaim(byDomainId.get(domainId))),
-    /** Sets the status of a claim, which `key` names by its `domain_id` or domain. @throws HttpError 404, 422 */
+    /** Sets the status and its reason of the claim that `find` returns for `key`. @throws HttpError 404, 422 */
     setOutcome(key: string, body: Record<string, unknown>): ClaimJson {
       const { status, reason } = readOutcome(body)
       const claim = findByKey(key)

@@ -162,7 +162,7 @@ function noProgress(what: string): CliError {
   return new CliError('no_progress', `the list says that it goes on, but ${what}`, { hint })
 }
 
-/** Returns an item's id, which `after` and `before` take; undefined if the id is missing, empty or no string. */
+/** Returns an item's id, for the query parameters `after` and `before`; undefined if it is missing, empty or not a string. */
 export function readItemId({ id }: { readonly id?: unknown }): string | undefined {
   return typeof id === 'string' && id !== '' ? id : undefined
 }

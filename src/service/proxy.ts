@@ -53,7 +53,7 @@ export function createProxyAgent(
           new TunnelPool(origin, { ...settings, headersTimeout: TUNNEL_TIMEOUT_MS }),
       })
   } catch {
-    // Drop the caught error, which may quote the password, and throw the error below.
+    // Drop the caught error, which may quote the proxy's password, and throw the error below.
   }
   throw new HttpTransportError('proxy', 'no', 'HTTPS_PROXY is not a usable http or https URL')
 }

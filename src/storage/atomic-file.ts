@@ -134,7 +134,7 @@ export function writeFileDurably(path: string, text: string, disk: Disk = realDi
     catchError(() => disk.remove(temporary))
     throw cannotWriteError(path, error)
   }
-  // Ignore a failed flush, because the new file is already in place.
+  // Ignore a failed flush of the directory, because the new file is already in place.
   catchError(() => disk.syncDirectory(directory))
 }
 

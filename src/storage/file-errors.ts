@@ -66,7 +66,7 @@ export function reasonOf(error: unknown): string {
   return /^E[A-Z0-9]+: (?<words>[^,]+)/.exec(message)?.groups?.['words'] ?? errnoCode(error) ?? message
 }
 
-/** Returns the `code` of an error, such as `ENOENT`; for `UNKNOWN`, the code of its `errno`, if known; undefined without one. */
+/** Returns an error's `code`, such as `ENOENT`; for `UNKNOWN`, the code of its `errno`, if known. Undefined without a `code`. */
 export function errnoCode(error: unknown): string | undefined {
   if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return undefined
   return unnamed(error)?.split(':')[0] ?? error.code

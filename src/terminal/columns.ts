@@ -27,7 +27,7 @@ export interface Column {
   readonly text?: (value: unknown, context: RenderContext, item: object) => string | undefined
   /** Returns the function that colors the cell; undefined for no color. */
   readonly paint?: (value: unknown, context: RenderContext, item: object) => Paint | undefined
-  /** Whether the column may be left out: of a table that is too wide for the terminal; of a detail view if it has no value. */
+  /** Whether the column may be left out: of a table too wide for the terminal; of a detail view if the field has no value. */
   readonly optional?: true
   /**
    * Readers to which the column is restricted, `people` (tables, detail views) or `programs` (TSV), unless `--fields` names it.

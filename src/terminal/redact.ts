@@ -71,8 +71,8 @@ function decodeEscapes(text: string): { readonly plain: string; readonly ends: r
     const hex = groups[1] ?? groups[2] ?? groups[3] ?? groups[4] ?? groups[5]
     const code = hex === undefined ? Number(groups[6]) : Number.parseInt(hex, 16)
     const character = String.fromCharCode(code)
-    // Drop decoded backslashes and invisible characters, and matches without a code, such as an unescaped invisible character:
-    // `code` is then NaN, and `character` U+0000, which `INVISIBLE` matches.
+    // Drop decoded backslashes and invisible characters, and matches of `SPELLINGS` without a code, such as an unescaped
+    // invisible character: `code` is then NaN, and `character` U+0000, which `INVISIBLE` matches.
     if (code === BACKSLASH || INVISIBLE.test(character)) continue
     plain += character
     ends.push(at)

@@ -78,7 +78,7 @@ describe('a list of the service', () => {
       expect(err).not.toContain('--after')
     })
 
-    it('if the second page fails, `imports list --json` prints no hint at a command for the remaining items', async () => {
+    it('if the second page fails, `imports list --json` prints no hint with a command for the remaining items', async () => {
       const { err } = await broken('imports list --all --json')
       expect(JSON.parse(err).error.message).toContain('the list ends after 100 items')
       expect(err).not.toContain('for the rest')

@@ -199,7 +199,7 @@ test.each([
   expect(check(seen)).toMatchObject({ verdict: 'ready', findings: [], retry_after_seconds: null })
 })
 
-test('retry_after_seconds of a report is the longest wait that a finding names, otherwise, with the verdict fix, the TTL or negative TTL, between a second and a day', () => {
+test('retry_after_seconds of a report is the longest wait that a finding names or, if none does and the verdict is fix, the TTL or negative TTL; always 1 to 86,400', () => {
   const { retry_after_seconds, findings } = check({ servers: [{ ...MATCH, soa: soa(2) }, server(second)] })
   expect(retry_after_seconds).toBe(60)
   expect(findings[0]?.fix).toContain('check again in 60 seconds')
@@ -563,7 +563,7 @@ test.each<[FindingCode, number, string]>([
   },
 )
 
-test('texts of findings have at most 100 characters without their placeholders, begin in lower case, with a placeholder or with DNSSEC, and end without a full stop', () => {
+test('messages and fixes of findings have at most 100 characters without their placeholders, begin in lower case, with a placeholder or with DNSSEC, and end without a full stop', () => {
   for (const [code, { message, fix }] of Object.entries(FINDING_TEXTS))
     for (const words of [message, fix]) {
       const own = words.replace(/\{\w+(:\w+)?\}|[[\]]/g, '')

@@ -129,7 +129,7 @@ describe('TXT values of other services and claims', () => {
     letters(ALPHANUMERIC, 24),
   )
 
-  test('no fault is found in TXT values of other services', () => {
+  test('findSpecificFault and findFormatFault find no fault in TXT values of other services', () => {
     fc.assert(
       fc.property(mine, fc.array(others, { maxLength: 8 }), (expected, seen) => {
         const values = seen.map((value) => record(value))

@@ -176,7 +176,7 @@ test('a sandbox control request that sets a claim outcome gets status 422 if a f
     expect((await settle(sandbox, 'example.com', outcome)).status).toBe(422)
 })
 
-test('a blocked claim completes after the control API has set its status to `verified`', async () => {
+test('a blocked claim of the sandbox completes after the control API has set its status to `verified`', async () => {
   const sandbox = await sandboxForTest(SLOW)
   const { verify, get } = await claimed(sandbox, 'blocked.example.com')
   await publish(sandbox, 'blocked.example.com')

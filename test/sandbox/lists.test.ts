@@ -11,7 +11,7 @@ const items = (body: Record<string, unknown>) => body['data'] as Item[]
 const ids = (list: readonly Item[]) => list.map(({ id }) => id)
 
 describe.each(['/oauth/grants', '/contacts/imports'])('%s', (path) => {
-  test('a list request with an invalid limit or cursor gets status 422', async () => {
+  test('the sandbox refuses a list request with an invalid limit or cursor with status 422', async () => {
     const sandbox = await sandboxForTest({ imports: 150, grants: 150 })
     const bad = ['0', '-1', '101', '1.5', '10abc', '010', '', ' 5', '1e1', '1&limit=2']
     for (const query of [...bad.map((limit) => `limit=${limit}`), 'after=nothing', 'after=a&before=b'])

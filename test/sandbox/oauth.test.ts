@@ -121,7 +121,7 @@ describe('codes and tokens', () => {
     expect((await token(sandbox, 'form', again)).status).toBe(200)
   })
 
-  test('a refresh with a narrower scope limits only its own access token: the next refresh returns the full scope', async () => {
+  test('in the sandbox, a refresh with a narrower scope limits only the access token it returns: the next refresh returns the full scope', async () => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const session = await signIn(sandbox, 'emails:send domains:read')
     const fields = refreshFields(sandbox, session['refresh_token'])

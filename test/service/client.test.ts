@@ -334,7 +334,7 @@ describe('a refused credential', () => {
     ['a valid JWT', 300, ', an access token that expires in 5 min: '],
     ['a JWT without exp', undefined, ': '],
     ['not a JWT', 300, ': '],
-  ])('the error for a refused API key tells the `exp` only of a JWT: %s', async (what, seconds, told) => {
+  ])('the error for a refused API key tells the expiry of a JWT only: %s', async (what, seconds, told) => {
     const claims = JSON.stringify({
       exp: Date.parse('2026-11-20T12:00:00Z') / 1000 + (seconds ?? Number.NaN),
     })

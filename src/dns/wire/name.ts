@@ -47,8 +47,8 @@ export function parseDomainName(input: string): DomainNameResult {
   if (unquoted !== text) return refuse(has('quotation marks'), unquoted, 'leave the quotation marks out')
   const [word = '', ...words] = text.split(SEPARATORS)
   if (words.length > 0) {
-    // Suggest the first word or, by passing `text` itself, nothing: another word, or all words joined, could be somebody else's
-    // domain.
+    // Suggest the first word if it is a domain name; otherwise nothing, by passing `text` itself to `refuse`: another word, or
+    // all words joined, could be somebody else's domain.
     const meant = parseDomainName(word).ok ? word : text
     return refuse(has(describeCharacter(text.slice(word.length))), meant, 'give one name at a time')
   }
