@@ -87,8 +87,8 @@ export interface BatchDefinition {
   /** Time limit of the complete run, for all domains together. Default: none. */
   readonly deadline?: Deadline
   /**
-   * Does the command's work for one domain. A thrown error becomes the domain's row; with exit 3 or 4, it also stops the run. An
-   * interrupt stops the run without a row.
+   * Does the command's work for one domain. A thrown error becomes the domain's row; one with exit 3 (not configured) or 4 (not
+   * signed in) also stops the run. An interrupt stops the run without a row.
    */
   readonly perform: (input: BatchDomain, run: BatchDomainContext) => Promise<BatchItemResult>
 }

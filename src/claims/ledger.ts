@@ -252,8 +252,8 @@ function namesBelow(directory: string, most = Number.POSITIVE_INFINITY): string[
       names.push(next.name)
     return names
   } catch (error) {
-    // Other programs leave files between the directories, such as .DS_Store on macOS. So treat a file (ENOTDIR) like a missing
-    // directory (ENOENT), and return no names.
+    // Other programs leave files among the ledger's directories, such as .DS_Store on macOS. So treat a file (ENOTDIR) like a
+    // missing directory (ENOENT), and return no names.
     if (['ENOENT', 'ENOTDIR'].includes(errnoCode(error) ?? '')) return []
     throw unusableFileError(directory, `it can't be read (${reasonOf(error)})`, { cause: error })
   } finally {

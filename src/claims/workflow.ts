@@ -88,7 +88,7 @@ const WATCH_DELAYS = { firstMs: 2000, maxMs: 30_000 } as const
 const VERIFYING_DELAYS = { firstMs: 1000, steady: 3, maxMs: 30_000 } as const
 /**
  * Milliseconds from the start of the wait for DNS until lagging name servers no longer delay the verification request; at most
- * half of the time until the deadline.
+ * half of the time from that start to the deadline.
  */
 const MAX_LAG_MS = 10 * 60 * 1000
 /** Maximum characters of a TXT value in a message. */

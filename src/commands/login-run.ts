@@ -213,7 +213,8 @@ function createReporter({ openBrowser, readInput }: LoginOptions, io: Io): Login
 /**
  * Reads an API key, tries it with a request, and stores it.
  *
- * @throws CliError exit 2 for malformed input; as `verifyCredential` except for status 403, and as `SignInSteps.complete`
+ * @throws CliError exit 2 for a missing or malformed key; as `verifyCredential`, but status 403 causes only a warning; as
+ *   `SignInSteps.complete`
  */
 async function signInWithApiKey(prepared: SignInSteps, io: Io): Promise<Session> {
   const value = await readApiKey(io)
@@ -301,7 +302,10 @@ async function saveSettings(store: StoreKind, io: Io): Promise<void> {
   }
 }
 
-/** Tells the user on stderr where the secret is stored, with warnings; prints the result with `Io.writeOutcome`. */
+/**
+ * Tells the user on stderr where the secret is stored, with warnings if MAILCLAIM_API_KEY overrides it or a requested scope
+ * wasn't granted; prints the result with `Io.writeOutcome`.
+ */
 async function reportResult(session: Session, io: Io, columns: readonly Column[]): Promise<void> {
   const { kind, profile, service, scope, store } = session
   const { settings } = io

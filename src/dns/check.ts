@@ -66,7 +66,7 @@ export async function checkDns(request: DnsCheckRequest, effects: DnsEffects): P
 /**
  * Runs the queries of a check, and returns the observations from which `createCheckReport` derives the findings.
  *
- * @param seeksCauses whether to query resolvers for the TXT set, and to look at other names and DNSSEC, as well. Default: true
+ * @param seeksCauses whether to query, besides the name servers, resolvers for the TXT set, other names and DNSSEC. Default: true
  * @throws CliError `usage`, exit 2, if the name isn't a domain name; the abort reason of `effects.signal`
  */
 export async function collectDnsObservations(

@@ -100,8 +100,8 @@ export interface TxtRecordsAtOtherNames {
 export interface OtherNameWithTxt {
   readonly name: string
   /**
-   * Kind of name. `doubled`: the checked name with the zone, or itself, appended. `used`: a name that can rightly have other TXT
-   * records, such as the parent or a wildcard. `wrong`: any other name.
+   * Relation of `name` to the checked name. `doubled`: the checked name with the zone, or itself, appended. `used`: a name that
+   * can rightly have other TXT records, such as the parent or a wildcard. `wrong`: any other name.
    */
   readonly kind: 'doubled' | 'wrong' | 'used'
   /** TXT set at `name`, with at least one value, not necessarily the expected one. */
@@ -112,7 +112,7 @@ export interface OtherNameWithTxt {
 export interface CnameChain {
   /** Targets of the CNAMEs in the order of the chain; at least one. */
   readonly targets: readonly string[]
-  /** Whether it is known which TXT records, if any, the chain leads to. False, for example, if a target's servers time out. */
+  /** Whether it is known which TXT records, if any, the CNAMEs lead to. False, for example, if a target's servers time out. */
   readonly isKnown: boolean
   /** Whether the checked name has TXT records beside the CNAME, which RFC 1034 section 3.6.2 forbids. Default: false. */
   readonly hasTxtBeside?: true
@@ -183,7 +183,7 @@ type ZoneNotFound = {
       readonly domain: string
       /** Zone of the registry that denies the domain. */
       readonly deniedBy: string
-      /** Negative TTL in seconds of the denial; null without an SOA record. */
+      /** Negative TTL in seconds of the registry's response; null if the response has no SOA record. */
       readonly negativeTtl: number | null
     }
   /** `replies`: distinct replies of the queried resolvers, such as `9.9.9.9: no answer`. */
@@ -266,8 +266,8 @@ export function detectInterception(observed: Pick<DnsObservations, 'servers' | '
  */
 export function mayBeLocalZone({ zone, path, registry }: FoundZone, servers: readonly ServerObservation[]) {
   if (servers.length > 0 && servers.every(({ address }) => isPrivateAddress(address))) return true
-  // Ignore the other signs of a local zone in two cases: after a search that began at the root, as with an authoritative server
-  // given as resolver; and below a private top-level domain, which has no registry.
+  // Judge by the addresses alone in two cases: after a search that began at the root, as with an authoritative server given as
+  // resolver; and below a private top-level domain, which has no registry.
   if (path[0]?.zone === '.' || findPublicSuffix(zone) === undefined) return false
   const { withRecord, withoutRecord } = groupServers(servers)
   const isUnproven = registry.length + withRecord.length === 0 && withoutRecord.length > 0

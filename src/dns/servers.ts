@@ -17,8 +17,8 @@ const SERVER_MS = 4000
 const MAX_ADDRESSES = 24
 
 /**
- * Queries the name servers of the delegation and of the NS sets that they return, up to `MAX_ADDRESSES`. CNAMEs are followed at
- * authoritative servers, because a resolver could cache that a target doesn't exist yet.
+ * Queries the name servers of the delegation and of the NS sets in their responses, at up to `MAX_ADDRESSES` addresses. CNAMEs
+ * are followed at authoritative servers, because a resolver could cache that a CNAME's target doesn't exist yet.
  */
 export async function observeNameServers(location: FoundZone, check: CheckRun) {
   const { expected } = check

@@ -190,7 +190,7 @@ function findSplitRecords(expected: string, seen: readonly string[]): string[] |
 
 /**
  * Whether a value looks like some service's verification value: a prefix and a token of at least 8 characters. Ignores quotation
- * marks, backslashes, invisible characters, white space at both ends, and inside the value, white space other than spaces.
+ * marks, backslashes, invisible characters, all white space at both ends, and white space other than spaces inside the value.
  */
 export function looksLikeVerification(value: string): boolean {
   const words = value.replace(QUOTES, '').replace(INVISIBLE, (character) => (character === ' ' ? ' ' : ''))

@@ -91,8 +91,9 @@ function viewAnswer(answer: NameserverAnswerJson | ResolverAnswerJson, { expecte
 }
 
 /**
- * Returns how long to wait, as a sentence without a final period; undefined if that is unknown, or waiting doesn't help. After a
- * fix, caches matter only if the name had a value or a CNAME before: a record that never existed has hardly been queried.
+ * Returns how long caches and lagging name servers may still give the old answer, as a sentence without a final period;
+ * undefined if that is unknown or irrelevant. After a fix, caches matter only if the name had a value or a CNAME before: a record
+ * that never existed has hardly been queried.
  */
 function waitingTime(report: CheckReport): string | undefined {
   const { verdict, retry_after_seconds: seconds, nameservers } = report

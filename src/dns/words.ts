@@ -270,7 +270,7 @@ export type RichText = readonly (string | UnescapedFact)[]
  * 64 KB.
  */
 const MAX_VALUE_LENGTH = 300
-/** Maximum number of items that a message shows of a fact that is a list; the finding's evidence has all items. */
+/** Maximum number of items that a message shows of a list in a finding's facts; the finding's evidence has all items. */
 const MAX_LISTED = 6
 /** Maximum number of TXT values, or of name servers with addresses (`ServerEvidence`), that a message lists for one placeholder. */
 const MAX_LONG_LISTED = 2

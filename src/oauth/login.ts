@@ -32,7 +32,7 @@ export interface LoginReporter {
   ignored(why: string): Promise<void>
 }
 
-/** Answer that ends the wait for a redirect: a valid redirect (code or error), or an `InterruptedError` for Ctrl-C in a paste. */
+/** Answer that ends the wait for a redirect: a valid redirect (code or error), or an `InterruptedError` for Ctrl-C on stdin. */
 interface Received {
   readonly response: AuthorizationResponse
   /** Shows a page in the browser that brought the redirect; undefined for a paste. */

@@ -155,7 +155,7 @@ export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
       if (status === 'pending' && claim.verifyRequested) scheduleLookup(claim)
       return serializeClaim(claim)
     },
-    /** Returns the claim with this `domain_id`, or the newest claim of a domain. @throws HttpError 404 */
+    /** Returns the claim with the `domain_id` `key`, else the newest claim of the domain `key`. @throws HttpError 404 if none */
     find: (key: string) => serializeClaim(findByKey(key)),
     list: () => [...byDomainId.values()].map(serializeClaim),
   }

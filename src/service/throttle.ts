@@ -8,7 +8,7 @@ import { MAX_AWAITED_RETRY_AFTER_MS, parseRetryAfterMs } from './retry.ts'
  * pause.
  */
 const PAUSES = { firstMs: 1000, maxMs: 30_000, jitter: 0 } as const
-/** Milliseconds of consecutive refusals after which a refused request isn't sent again. */
+/** Milliseconds from the first of consecutive refusals (429, 503) after which a refused request isn't sent again. */
 const MAX_REFUSAL_MS = 5 * 60_000
 
 /**

@@ -83,7 +83,7 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
     let head: Pick<HttpResponse, 'status' | 'headers'> | undefined
     const pieces: Buffer[] = []
     let size = 0
-    /** Number of header blocks and body chunks received so far; while it increases, `expire` keeps reading. */
+    /** Number of header blocks and body chunks received so far; while it increases, `expire` reads on after the time limit. */
     let arrivals = 0
     let isOver = false
 

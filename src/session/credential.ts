@@ -114,7 +114,7 @@ export function findApiKeyMistake(text: string): string | undefined {
 }
 
 /**
- * Reads the API key in `MAILCLAIM_API_KEY`; undefined if the variable is unset.
+ * Reads the API key in `MAILCLAIM_API_KEY`; undefined if the variable is unset or empty.
  *
  * @throws CliError `credential_refused`, exit 4, if the value can't be a key
  */

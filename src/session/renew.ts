@@ -272,7 +272,7 @@ function discardNote({ profile }: ProfileFiles, note: AllocatedFile, failure?: C
 }
 
 /**
- * Rereads the session before the response is stored: without a working lock, a sign-in or sign-out may have changed it.
+ * Rereads the session before the refresh response is stored: without a working lock, a sign-in or sign-out may have changed it.
  *
  * @returns `was` if the file can't be read; `directory_gone` if the directory is missing or empty; undefined after a sign-out, or
  *   if the file is another profile's
@@ -386,7 +386,7 @@ export function buildNextSession(session: Session, outcome: Settled, pass: Renew
 }
 
 /**
- * Returns the access token of a successful response.
+ * Returns the access token of a successful response to a refresh request.
  *
  * @throws CliError `unexpected_answer`, exit 7, if the response has no usable access token
  */

@@ -138,7 +138,7 @@ export interface RenewOptions {
   readonly outdated?: string | undefined
   /** Minimum seconds for which a stored access token must be valid to be used; capped as in `hasEnoughLifetime`. */
   readonly minSeconds?: number
-  /** Scope for a narrowed access token (RFC 6749 section 6), which the session doesn't store. */
+  /** Scope to request for a narrowed access token (RFC 6749 section 6). The session doesn't store such a token. */
   readonly scope?: string | undefined
   /** Whether to send the refresh token even if it may have been sent before (`auth refresh --retry-interrupted`). */
   readonly retryInterrupted?: boolean

@@ -11,7 +11,7 @@ const PLAIN_URL =
  * of the host.
  */
 const INVISIBLE_OR_SYMBOL = /(?![\x00-\x7f])[\p{C}\p{DI}\p{Z}\p{P}\p{S}]/u
-/** Matches an IPv4 address in 127.0.0.0/8. A pattern, since `isIP` would load `node:net`, which the build loads on first use. */
+/** Matches an IPv4 address in 127.0.0.0/8. A pattern, since `isIP` would load `node:net`, which the build defers to first use. */
 const LOOPBACK_V4 = /^127(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}$/
 
 /**

@@ -177,7 +177,7 @@ test.each([
   expect(parseTxtValueFromUser(given)).toBe(value)
 })
 
-test('the pieces of two compared values join to these values, and separate the common start and end', () => {
+test('diffValues splits two values into pieces that join to the values, and separates their common start and end', () => {
   fc.assert(
     fc.property(fc.string(), fc.string(), (expected, seen) => {
       const pieces = diffValues(expected, seen)

@@ -51,7 +51,7 @@ test('waitForRecord notices the record within three seconds after the name serve
   }
 })
 
-test('waitForRecord waits the full delay between checks if there is a CNAME at the name', async () => {
+test('waitForRecord makes only the four scheduled checks in 35 s if there is a CNAME at the name', async () => {
   const world = smallWorld(() => [])
   const effects = fakeEffects((asked) => {
     if (asked.server === '192.0.2.2' && asked.name === 'example.com' && asked.type === 'TXT')

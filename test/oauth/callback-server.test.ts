@@ -171,7 +171,7 @@ describe.runIf(needs('chromium'))('the page at the end of the redirect', () => {
     (['light', 'dark'] as const).map((colorScheme) => ({ page, colorScheme, title: page.title })),
   )
   it.each(cases)(
-    'the callback page ($title) has a $colorScheme background in the $colorScheme color scheme, passes the axe checks and fits 360 pixels',
+    'the callback page ($title) has a $colorScheme background in the $colorScheme color scheme, passes the axe checks and fits a width of 360 pixels',
     async (shown) => {
       const { url } = await listen({ page: shown.page })
       const browser = await launchChromium()

@@ -236,7 +236,7 @@ describe('a token whose last use has no known outcome', () => {
 })
 
 describe('the access token', () => {
-  it('an access token is used without a keychain call or request until a minute before its expiry', async () => {
+  it('an access token valid for 15 min is used without a keychain call or request until a minute before its expiry', async () => {
     const world = await signedIn([], 'keychain')
     await getFreshCredential(world.io)
     const { calls } = world.context.keychain as never as { calls: unknown[] }

@@ -56,8 +56,9 @@ export function createEtcdKeyClient(
   let turn = 0
 
   /**
-   * Sends a request to one member after another until one succeeds or refuses for good. Allows at least `FIRST_TRY_MS`, even if
-   * `limitMs` was used up while the process was suspended, but never more than what is left of the client's own `limitMs`.
+   * Sends a request to one member after another until one succeeds or gives an error that matches `FINAL`. Allows at least
+   * `FIRST_TRY_MS`, even if `limitMs` was used up while the process was suspended, but never more than what is left of the
+   * client's own `limitMs`.
    *
    * @throws CliError as `read`
    */

@@ -56,7 +56,7 @@ export function outcomeFileName({ id, generation, writer }: RenewalAttemptId): s
 }
 
 /**
- * Lists a profile's outcome files (`pending.…`), whose outcomes etcd may not have confirmed.
+ * Lists a profile's outcome files (`pending.…`): outcomes of refresh requests that etcd may not have confirmed.
  *
  * @throws CliError `cannot_write`, exit 1, if the directory can't be read
  */

@@ -38,8 +38,8 @@ const FOREIGN_MARKER_LIMIT_MS = 60_000
  */
 const MARKER_LIMIT_MS = 15_000
 /**
- * Milliseconds to wait for the service's response, whatever `--http-timeout` says, because other machines declare the outcome
- * unknown after 60 seconds.
+ * Milliseconds to wait for the service's response to a refresh request, whatever `--http-timeout` says, because other machines
+ * declare the outcome unknown after they have seen the renewal marker for 60 seconds.
  */
 const ANSWER_LIMIT_MS = 30_000
 /**

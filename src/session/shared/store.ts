@@ -146,7 +146,7 @@ export async function deliverRenewalOutcomeToEtcd(
 }
 
 /**
- * Whether the outcome of an attempt no longer matters, since etcd holds another sign-in, an ended session, or a later
+ * Whether the outcome of a renewal attempt no longer matters, since etcd holds another sign-in, an ended session, or a later
  * generation.
  */
 function isObsolete({ id, generation }: RenewalAttemptId, { session }: EtcdSession): boolean {

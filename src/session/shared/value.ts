@@ -13,7 +13,7 @@ import type { Session } from '../session-file.ts'
 export interface RenewalMarker {
   /** Random id of the marker, by which its writer recognizes it. */
   readonly writer: string
-  /** Host name of the machine that wrote the marker. */
+  /** Host name of the machine that wrote the renewal marker. */
   readonly host: string
   /**
    * Set once the outcome of the refresh request is unknown. `said by its sender`: the sender received no new token. `said by
