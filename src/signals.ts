@@ -55,7 +55,7 @@ export function abortOnSignals(
   for (const signal of SIGNALS) source.on(signal, handleSignal)
 
   return {
-    /** Resolves `ABORT_GRACE_MS` after the abort, with the exit code of the signal, unless `stop` is called first. */
+    /** Resolves `ABORT_GRACE_MS` after the abort, with exit code 130 for SIGINT, else 143, unless `stop` is called first. */
     forcedExit,
     stop,
     interrupts: {

@@ -19,7 +19,7 @@ async function type(line: string | readonly string[], options: FakeContextOption
 
 const globalFlags = createGlobalOptions().map(({ flags }) => toLongFlag(flags))
 
-test('test/contract.ts lists exactly the commands of the command tree, including all that the field commands of a setting names', () => {
+test('test/contract.ts lists exactly the commands of the command tree, including each that `commands` of a setting names', () => {
   expect([...walkCommands(commandTree)].map(({ path }) => path.join(' ')).toSorted()).toEqual(
     Object.keys(COMMAND_FLAGS).toSorted(),
   )

@@ -234,7 +234,7 @@ interface Cause {
    * counted together.
    */
   readonly title: string
-  /** Message for the first domain with this cause, as an example. */
+  /** Message of the finding or error for the first domain that has it, as an example. */
   readonly message: string
   readonly fix: string | undefined
   readonly domains: string[]

@@ -62,8 +62,8 @@ export async function createSeveralClaims(
         if (why !== undefined) await warn(`${domain}: ${why}`)
         return { label: 'open before', item: { ...newest.claim, seen_at: newest.seen_at } }
       }
-      // `superseded` means that a newer claim exists, maybe another team's, which one more claim would end. So only report the
-      // domain here; `claims create` with this domain alone starts a claim.
+      // `superseded` means that a newer claim exists, maybe another team's, which one more claim would end. So with
+      // several domains, only report this one; `claims create` with this domain alone starts a claim.
       if (newest !== undefined && before?.phase === 'superseded')
         return { label: 'superseded', item: newest.claim, error: before.error }
       const { claim, created } = await claimDomain(toRequest(domain, region), { client: client(), io })

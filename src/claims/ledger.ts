@@ -209,7 +209,7 @@ async function read(keys: Iterable<string>, ledger: Ledger, onDamaged?: OnDamage
     }
   }
   const seenAt = ({ seen_at }: LedgerEntry) => Date.parse(seen_at)
-  // The service may omit `created_at`, so fall back to the time of the last response.
+  // The service may omit `created_at`, so fall back to the time of the last response with the claim.
   const at = (entry: LedgerEntry) => parseTimestampMs(entry.claim.created_at) ?? seenAt(entry)
   return entries.sort((one, other) => at(other) - at(one) || seenAt(other) - seenAt(one))
 }

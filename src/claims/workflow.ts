@@ -144,7 +144,7 @@ async function* createOrResume(
   const [entry] = await findClaimsByDomain(name, io)
   const isOtherRegion = (entry?.claim.region ?? region) !== (region ?? entry?.claim.region)
   // An open claim in another region can't be moved: the requested region needs a new claim, which supersedes the open one. So
-  // don't resume it below.
+  // don't resume the open one below, unless `resumeOnly` is set.
   const needsNewRegion = isOtherRegion && entry && getClaimState(entry.claim, io.clock.now()).isOpen
   if (entry !== undefined && (resumeOnly || !needsNewRegion)) {
     const target = { domainId: entry.claim.domain_id ?? '', name, entry }
@@ -211,7 +211,8 @@ export function describeIgnoredOptions({ name: _, ...options }: CreateClaimReque
  * Waits until DNS has the record, the claim no longer needs the record, or the deadline passes. Also stops if a verification
  * request may succeed anyway: with verdict `unknown`, or as `mayVerifyInWait` says.
  *
- * @returns `claim` as last seen; `report` if the claim needs a record that isn't ready; `error` if the deadline ended the wait
+ * @returns `claim` as last seen; `report` if the claim needs a record that the last check didn't prove visible in DNS;
+ *   `error` if the deadline ended the wait
  * @throws CliError as `requireExpectedTxt`; an error of a request for the claim, unless the service refused the request (exit 6)
  *   or was unavailable (exit 7)
  */

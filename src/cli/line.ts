@@ -16,8 +16,8 @@ export interface SplitArgv {
   /** First argument in the place of a command's name that names no command or group; undefined if all are known. */
   readonly unknownWord?: string
   /**
-   * The option in front of `unknownWord`, unless it is global (no other option is known yet): the word may be the option's value,
-   * such as a secret, and must not be printed.
+   * The option in front of `unknownWord`, unless it is global (the options of commands aren't known yet): the word may be the
+   * option's value, such as a secret, and must not be printed.
    */
   readonly unknownOption?: string
   /** Arguments that aren't part of the path, in their original order: options, their values and operands. */

@@ -119,7 +119,7 @@ export const PUBLIC_RESOLVERS_OPTION = {
   description: 'query 1.1.1.1, 8.8.8.8, and 9.9.9.9 as well',
 } as const
 
-/** The argument `[claim]`. If it is missing, the user picks a claim of the ledger; without prompts or claims, that is exit 2. */
+/** The argument `[claim]`. If missing, the user picks a claim of the ledger; exit 2 without prompts or with an empty ledger. */
 export const OPTIONAL_CLAIM_ARGUMENT: ArgumentDefinition = {
   syntax: '[claim]',
   description: 'a domain name known on this machine (its newest claim), or a placeholder domain id',

@@ -162,8 +162,8 @@ export interface FoundZone extends Delegation {
   /** Delegations from the zone where the search began down to this zone. */
   readonly path: readonly Delegation[]
   /**
-   * Servers of registries below the root that responded in the search. `isImplausible`: whether the response might be an
-   * interceptor's; null if it has answer records, from which alone this can't be told.
+   * Servers of registries below the root that responded in the search for the zone. `isImplausible`: whether the response might
+   * be an interceptor's; null for a response with answer records, since these alone don't tell.
    */
   readonly registry: { readonly address: string; readonly isImplausible: boolean | null }[]
 }

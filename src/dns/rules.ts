@@ -169,8 +169,8 @@ function diagnoseServers(observations: DnsObservations): Finding[] {
 }
 
 /**
- * Finds the most likely reason why name servers, all or some of them, lack the expected value; a wrong value at a wrong name gives
- * two findings. Without an expected value, finds likely mistakes.
+ * Finds the most likely reason why all or some name servers lack the expected value, or why resolvers may not see it; a wrong
+ * value at a wrong name gives two findings. Without an expected value, finds likely mistakes.
  */
 function findCauses(state: ZoneState): Finding[] {
   const { withRecord, withoutRecord } = state

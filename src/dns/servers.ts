@@ -77,8 +77,8 @@ export async function observeNameServers(location: FoundZone, check: CheckRun) {
 async function findHostAddresses(host: string, { zone, hosts, parent }: FoundZone, check: CheckRun) {
   const glue = hosts.get(host) ?? []
   const addresses = glue.length > 0 ? glue : await resolveHost(host, check)
-  // Without any glue in the delegation, nobody can look up name servers inside the zone, so treat such a server as having no
-  // address.
+  // Without any glue in the delegation, nobody can look up name servers inside the zone. So if the lookup of such a server is
+  // inconclusive, treat the server as having no address.
   const isUnfindable = parent !== null && [...hosts.values()].every((known) => known.length === 0)
   return addresses ?? (isUnfindable && isWithin(host, zone) ? [] : undefined)
 }

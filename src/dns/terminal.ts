@@ -33,8 +33,8 @@ export function renderTerminalReport(report: CheckReport, layout: PaletteAndWidt
 }
 
 /**
- * Renders the name, then the expected value and the result. Without an expected value, renders the TXT values or, if no answer
- * shows which data exists, the result.
+ * Renders the name and the expected value, then the result. Without an expected value, renders the name, then the TXT values or,
+ * if no answer shows which data exists, the result.
  */
 function headline(view: ReportView, layout: PaletteAndWidth): string {
   const { name, zone, expected, title, provider, values } = view

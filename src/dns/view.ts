@@ -49,7 +49,7 @@ export function toReportView(report: CheckReport) {
      * server or resolver gave a conclusive answer, even one without records (see `isConclusive`).
      */
     isListing,
-    /** Result in a few words: usually the text of the verdict (`VERDICTS`). */
+    /** Result in a few words: the text of the verdict (`VERDICTS`), or a more exact one, as for a claim that needs no record. */
     result: report.remark !== undefined ? 'ready: the claim no longer needs its record' : result,
     tone,
     /** DNS provider of the zone, by the names of its servers; null if unknown. */

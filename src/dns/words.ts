@@ -257,8 +257,8 @@ export type Evidence = Readonly<Record<string, FindingFact>>
 export interface UnescapedFact {
   readonly value: string
   /**
-   * Whether `toPlainText` puts quotation marks around the fact, as around most TXT values in messages, so that spaces at their ends
-   * are visible.
+   * Whether `toPlainText` puts quotation marks around `value`, so that spaces at its ends are visible: true for most TXT values
+   * in messages.
    */
   readonly isQuoted?: boolean
 }

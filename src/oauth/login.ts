@@ -80,7 +80,7 @@ export async function loginInBrowser<T>(
       return undefined
     }
     unusable = response
-    // Ignore a failure to report why the answer is refused: it must not end the sign-in.
+    // Ignore a failure to tell the user why the redirect or paste is refused: the failure must not end the sign-in.
     reporter.ignored(response).catch(() => {})
     return response
   }

@@ -223,7 +223,7 @@ function parseTokenResponse(
     isComplete: whole !== undefined,
     /** The `error` of an OAuth error response (see `oauthErrorOf`) without secrets, shortened; otherwise undefined. */
     error: code && redact(code, secrets).slice(0, 100),
-    /** Text about the body for the user, from `parseErrorBody`, without secrets; may be empty. */
+    /** Text about the response body for the user, from `parseErrorBody`, without secrets; may be empty. */
     details,
     /** One line for messages: the HTTP status and, as far as present, `details`, the transport failure and `defect`. */
     summary: [answer, brokenBy?.message, tokens.defect].filter(Boolean).join('; '),

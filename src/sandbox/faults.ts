@@ -134,11 +134,11 @@ function readFault(given: Record<string, unknown>) {
     kind,
     /** Matches the request paths that the fault applies to; `*` in the fault's `path` stands for any text. */
     path: new RegExp(`^${path.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*')}$`),
-    /** For `status` and `reset`: whether the sandbox processes the request before the fault, so that the request takes effect. */
+    /** For the kinds `status` and `reset`: whether the request is processed before the fault, and so takes effect. */
     after: given['after'] === true,
     /** Milliseconds of real time to wait when the request arrives, before any processing. */
     beforeMs: number('before_ms', 0),
-    /** Milliseconds of real time to wait after any processing, before the response or the end of the connection. */
+    /** Milliseconds of real time to wait after the request's processing, if any, before the response or the connection's end. */
     afterMs: number('after_ms', 0),
     status,
     headers: Object.fromEntries(headers),

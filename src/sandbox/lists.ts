@@ -88,7 +88,7 @@ const IMPORT_TIMES = [
   [86_400, 600],
 ] as const
 
-/** Computes an import's status, the processed share of its rows (0 to 1), and its end time. One in ten imports fails at 0.6. */
+/** Computes an import's status, the processed share of its rows (0 to 1), and its end time. One in ten fails at the share 0.6. */
 function importProgress(index: number, startedAt: number, now: number) {
   const [starts, lasts] = IMPORT_TIMES[index] ?? [-97 * index, 60]
   const [end, status] = index % 10 === 2 ? [0.6, 'failed'] : [1, 'completed']

@@ -17,7 +17,7 @@ interface Difference {
   /** Name at which records are published instead of the claim's record name. */
   readonly at?: string
   readonly values?: readonly string[]
-  /** The target of a CNAME record that replaces the TXT records. */
+  /** The target of a CNAME record that is published instead of TXT records. */
   readonly cname?: string
   readonly fault?: ZoneFault
 }

@@ -21,7 +21,7 @@ const MAX_BODY_MIB = 8
 
 /**
  * Creates the HTTP transport with undici, without redirects, retries or compression. HTTP/2 is allowed for binary requests (DNS
- * over HTTPS) only, because it may send a request twice.
+ * over HTTPS) only, because with HTTP/2, a request may be sent twice.
  */
 export function createTransport(proxies: ProxySettings): HttpTransport {
   const dispatchers = new Map<string, Dispatcher>()

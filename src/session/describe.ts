@@ -11,7 +11,7 @@ import { readKeychainItem, requireNewestSecret } from './secret.ts'
 import type { ProfileFiles, Session } from './session-file.ts'
 import { hasEnoughLifetime, profileFiles, rejectForeignSession } from './session-file.ts'
 
-/** State of a credential that can't be used, derived from the code of an error (see `STATES`). */
+/** State without a usable credential, derived from the code of the error that says why (see `STATES`). */
 type CredentialTrouble = 'none' | 'interrupted' | 'ended' | 'elsewhere' | 'unusable' | 'store_unavailable'
 
 /** State for each error code of an unusable credential; a code that isn't listed means `store_unavailable`. */

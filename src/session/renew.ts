@@ -106,7 +106,7 @@ async function runLocalPass(pass: RenewalPassInput, files: ProfileFiles): Promis
   const { profile } = files
 
   // Step 2: read the session. If an earlier process left the next session complete in its note file (`next.…`), store that
-  // session and end this pass.
+  // session and end this renewal pass.
   const { session, text } = requireSession(io, files)
   const { id } = session
   const finished = await recoverNext(pass, files, { id, generation: session.generation + 1 })

@@ -42,7 +42,7 @@ interface ItemReply {
   readonly failure?: CliError
 }
 
-/** Reads the keychain item of a session, if its store is the keychain. @throws the abort reason after Ctrl-C */
+/** Reads the keychain item of a session, if its store is the keychain. @throws the reason of an abort, as by Ctrl-C */
 export async function readKeychainItem(io: Io, files: ProfileFiles, { store }: Session): Promise<ItemReply> {
   if (store !== 'keychain') return {}
   const request = { operation: 'get', account: keychainAccount(files), signal: io.interrupts.signal } as const
@@ -98,7 +98,7 @@ function newerToken(session: Session, item: KeychainItem | undefined): KeychainI
 /**
  * Writes the keychain item and reads it back, since some keychains report success without storing anything.
  *
- * @throws CliError `store_unavailable`, exit 4, if the keychain fails or returns something else
+ * @throws CliError `store_unavailable`, exit 4, if the keychain fails or doesn't return the written text
  */
 async function writeItem(io: Io, files: ProfileFiles, session: Session, value: string): Promise<void> {
   const { profile } = files

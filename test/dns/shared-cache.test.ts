@@ -49,7 +49,7 @@ function createRun(respond: (asked: Asked) => FakeReply) {
 
 const isDead = ({ server }: Asked) => /^192\.0\.2\.1[12]$/.test(server)
 
-test('checks with one cache query the registry about a zone once in five minutes, and name servers about each name', async () => {
+test('checks with one cache query the registry about a zone once in five minutes, but the name servers of the zone about each name', async () => {
   const world = fakeInternet([COM, zone('example.com', 11, 3)])
   const { outcomesOf, asked, clock } = createRun(world)
   const above = () => asked.filter(({ server, type }) => /2\.[12]$/.test(server) && type === 'SOA').length

@@ -66,7 +66,7 @@ describe('following', () => {
     expect((await take(['end'])).seen).toEqual(['status', 'done'])
   })
 
-  it('without a known resource, the first request of a watch has the usual retries, and if it fails, the watch fails; each later request has one attempt', async () => {
+  it('the first request of a watch that begins without `known` has the usual retries, and its failure ends the watch; each later request has one attempt', async () => {
     const { asked } = await take(['on', 'end'])
     expect(asked.map(({ maxAttempts }) => maxAttempts)).toEqual([undefined, 1])
     await expect(take([down()])).rejects.toMatchObject({ code: 'unreachable' })
@@ -85,7 +85,7 @@ describe('following', () => {
     expect((await take(['on', down(retryAfterMs), 'end'])).slept).toEqual([2000, waitedMs])
   })
 
-  it('a watch fails if the resource is not found, or if requests fail for over 15 minutes', async () => {
+  it('a watch fails if the resource is not found, or if its requests keep failing', async () => {
     const gone = new CliError('not_found', 'not_found')
     await expect(take(['on', gone])).rejects.toMatchObject({ exit: 5 })
     await expect(take(['on', down()])).rejects.toMatchObject({ code: 'unreachable' })

@@ -182,7 +182,7 @@ function kindOf(error: unknown): DnsTransportError['kind'] {
 }
 
 /**
- * Limits DNS transports to `max` queries in total; more are rejected as `not_checked`. A zone can name any servers and CNAME
+ * Limits DNS transports to `max` sent queries in total; more are rejected as `not_checked`. A zone can name any servers and CNAME
  * targets, so without a limit a hostile zone could make one check query thousands of strangers' servers.
  */
 export function limitTotalQueries(dns: DnsNetworkWithHttps, max: number) {

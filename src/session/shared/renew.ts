@@ -56,8 +56,8 @@ const POLL_MS = 1000
 interface EtcdRenewal {
   readonly store: EtcdStore
   /**
-   * Sign-in and generation of the session in the first pass. If another process has renewed since, even a forced renewal
-   * (`always`) uses that process's access token.
+   * Sign-in and generation of the session as read in the first renewal pass. If another process has renewed since, even a forced
+   * renewal (`always`) uses that process's access token.
    */
   firstToken?: string
   /**
@@ -76,7 +76,7 @@ interface EtcdRenewal {
  */
 export async function renewEtcdSession(io: Io, options: RenewOptions): Promise<AccessToken> {
   const store = openEtcdStore(io)
-  // Create the profile's directory, in which an outcome file (`pending.…`) keeps the outcome if etcd doesn't confirm it.
+  // Create the profile's directory, in which an outcome file (`pending.…`) keeps the refresh outcome if etcd doesn't confirm it.
   await store.files.prepare()
   const renewal: EtcdRenewal = { store }
   return repeatPassesUntilRenewed(io, options, (pass) => runEtcdPass(pass, renewal))

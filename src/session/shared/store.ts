@@ -117,7 +117,7 @@ async function readOutcome({ access, files }: EtcdStore, path: string): Promise<
 
 /**
  * Delivers the outcome of a renewal attempt to etcd, by compare-and-swap until one succeeds or the outcome is obsolete. New
- * tokens, or the end of the session, replace any marker. Any other outcome replaces only the attempt's own marker; if that
+ * tokens, or the end of the session, replace any renewal marker. Any other outcome replaces only the attempt's own; if that
  * marker isn't in etcd, the value is rewritten unchanged, so that a late compare-and-swap of the marker fails.
  *
  * @param initial the value that the first compare-and-swap expects

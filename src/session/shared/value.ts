@@ -11,7 +11,7 @@ import type { Session } from '../session-file.ts'
  * refresh token may have been sent.
  */
 export interface RenewalMarker {
-  /** Random id of the marker, by which its writer recognizes it. */
+  /** Random id of the renewal marker, by which the marker's writer recognizes it. */
   readonly writer: string
   /** Host name of the machine that wrote the renewal marker. */
   readonly host: string
