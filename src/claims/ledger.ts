@@ -17,8 +17,8 @@ import { getClaimState } from './lifecycle.ts'
 
 /**
  * The ledger of a profile: claims that this machine has received from the service, which has no operation that lists claims. Each
- * claim is one file below `claims/<profile>` in the state directory, and is replaced atomically, so processes need no lock. Claims
- * are found by paths, so finding one by its domain or id costs the same in a ledger of any size:
+ * claim is one file below `claims/<profile>` in the state directory, and is replaced atomically, so processes need no lock.
+ * Claims are found by paths, so finding one by its domain or id costs the same in a ledger of any size:
  *
  * - `names/<first two characters>/<domain>/<hash(service, id)>.json` holds a claim of the domain.
  * - `ids/<hash(id)>/<domain>` is an empty file: a claim with this id belongs to the domain. The pointer is created before the
@@ -164,7 +164,7 @@ export async function collectOpenClaimDomains(io: Io): Promise<string[]> {
 }
 
 /**
- * Collects the domains that start with a prefix, for shell completion: pairs of a name and the status of its newest claim. To stay
+ * Collects the domains that start with a prefix, for shell completion: pairs of a name and its newest claim's status. To stay
  * fast, reads no claims if many domains match: then statuses are empty, and some domains may have claims at other services only.
  *
  * @param most maximum number of domains to return

@@ -95,7 +95,8 @@ Press Ctrl-C to end it.
 }
 
 /**
- * Waits for an interrupt, then rejects with its error (exit 130 for Ctrl-C, 143 for SIGTERM or SIGHUP), which is printed only in JSON.
+ * Waits for an interrupt, then rejects with its error (exit 130 for Ctrl-C, 143 for SIGTERM or SIGHUP), which
+ * is printed only in JSON.
  *
  * @param withStdin whether the end of standard input ends the wait successfully
  */

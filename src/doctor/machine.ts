@@ -53,8 +53,8 @@ export async function examineConfigAndStateDirectories(io: Io): Promise<CheckRes
 }
 
 /**
- * Checks the keychain with a test secret if the session, or without one the next session, belongs there. The check of other
- * stores is left to `examineConfigAndStateDirectories` (file) and `examineCredentialOffline` (etcd).
+ * Checks the keychain with a test secret if the keychain stores the session or, without a session, would store the next one. The
+ * check of other stores is left to `examineConfigAndStateDirectories` (file) and `examineCredentialOffline` (etcd).
  */
 export async function examineKeychainIfUsed(io: Io): Promise<CheckResult> {
   const profile = io.settings.profile.value
