@@ -187,7 +187,8 @@ export async function collectDomainCompletions(
 }
 
 /**
- * Reads the claims of several domains, the newest claim first.
+ * Reads the claims of several domains, the newest claim first: those at the service in use, or at every service if no base URL
+ * is set. Skips damaged files of the ledger after a call of `onDamaged`.
  *
  * @param keys names of the domains' directories
  *
