@@ -25,7 +25,12 @@ export interface OptionDefinition {
   readonly choices?: readonly string[]
   /** Help text for the value that applies without the option. */
   readonly default?: string
-  /** Parses the option's text into its value. @param name the flag, for the error message @throws CliError exit 2; exit 3 for a base URL */
+  /**
+   * Parses the option's text into its value.
+   *
+   * @param name the flag, for the error message
+   * @throws CliError exit 3 for an invalid base URL, exit 2 for another invalid value
+   */
   readonly parse?: (text: string, name: string) => unknown
   readonly completion?: CompletionSource
   /** Name of the environment variable with the same effect as the option. */
