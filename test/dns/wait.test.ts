@@ -66,7 +66,7 @@ test('waitForRecord makes only the four scheduled checks in 35 s if there is a C
   expect(checks).toBe(4)
 })
 
-test('waitForRecord repeats the check only after the negative TTL if only the resolver responds', async () => {
+test('waitForRecord repeats the check only after the negative TTL, or at the deadline, if only the resolver responds', async () => {
   const world = smallWorld(() => [])
   const blocked = (asked: Asked): FakeReply =>
     asked.server === resolver.address ? world(asked) : 'unreachable'

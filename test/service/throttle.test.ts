@@ -70,7 +70,7 @@ test.each([1, 8])(
   },
 )
 
-test('after five minutes of refusals, throttled requests stop waiting and return the last 429 response', async () => {
+test('if the service refuses all requests, throttled requests return the last 429 response within six minutes', async () => {
   const { clock, seen, sendAll } = service(() => refused('20'))
   const statuses = new Set((await sendAll(100)).map(({ status }) => status))
   expect(statuses).toEqual(new Set([429]))
