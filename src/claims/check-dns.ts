@@ -91,8 +91,8 @@ function applyClaim(checked: CheckReportWithError, claim: DomainClaim, now: numb
   const own = { ...report, claim: { status: claim.status ?? 'unknown' } }
   const over = { retry_after_seconds: null, findings: [] }
   if (!judged.isOpen && judged.error !== undefined) {
-    // Remove the findings: if the claim ended during the wait, they still tell the user to publish its value, which is useless
-    // now.
+    // Remove the findings: if the claim ended during the wait for DNS, they still tell the user to publish the claim's value,
+    // which is useless now.
     const unasked = { ...over, expected: null, verdict: 'unknown', ready: false } as const
     return { report: report.expected === null ? own : { ...own, ...unasked }, error: judged.error }
   }

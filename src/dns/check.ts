@@ -108,8 +108,8 @@ export async function collectDnsObservations(
     // usable answer have the record, or if only resolvers can show it.
     const isTime = seeksCauses && (isVisible || onlyResolversCanShowRecord(seen))
     const isOwnZone = interception === 'inside'
-    // In a network with its own zone of this name, answers over UDP and TCP may be from that zone. So query resolvers only over
-    // HTTPS.
+    // In a network with its own version of the zone, answers over UDP and TCP may be from that version. So query resolvers only
+    // over HTTPS.
     const toTrust = resolvers.flatMap((one) => (!isOwnZone || one instanceof URL ? one : (one.https ?? [])))
     const zone = isVisible ? found?.zone : undefined
     const [seenBy, otherNames, dnssec] = await Promise.all([

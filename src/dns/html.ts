@@ -101,7 +101,10 @@ function markPiece(piece: DiffPiece, as: 'ins' | 'del'): Html {
   return as === 'ins' ? html`<ins>${text}</ins>` : html`<del>${text}</del>`
 }
 
-/** Renders the way to the record: the zones from the top down, the answers of the name servers, those of the resolvers. */
+/**
+ * Renders the section "The way to the record": the zones from the top down, the answers of the name servers, then those of the
+ * resolvers.
+ */
 function path({ path, nameservers, resolvers, zone, provider }: ReportView): Html {
   const step = (heading: InsertedValue, content: InsertedValue) => html`<li><h3>${heading}</h3>${content}</li>
 `

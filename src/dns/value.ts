@@ -21,7 +21,7 @@ export type ValueFault = (typeof FAULTS)[number]
 /** A fault of the TXT values at a name, and the value that has the fault or, for `split_records`, the values. */
 export interface FaultWithValues {
   readonly fault: ValueFault
-  /** The value, formatted for users; for `split_records`, the parts in the order in which they make the expected value. */
+  /** The value with the fault, formatted for users; for `split_records`, the parts in the order that makes the expected value. */
   readonly seen: readonly string[]
 }
 

@@ -65,8 +65,8 @@ export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
   }
 
   function scheduleLookup(claim: Claim): void {
-    // Schedule from the current time, not from the due time of the previous lookup: otherwise a jump of the clock would run a
-    // lookup for each step that it skips.
+    // Schedule the lookup from the current time, not from the due time of the previous one: otherwise a jump of the clock would
+    // run a lookup for each step that it skips.
     schedule(claim, clock.now() + stepMs, async (due) => {
       const values = await lookUp(claim.request.name)
       if (claim.status !== 'pending') return

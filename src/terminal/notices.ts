@@ -28,8 +28,8 @@ export async function writeLabeledMessage(
 }
 
 /**
- * Wraps a line that is wider than the terminal, and indents continuation lines with `indentPiece`, so that none looks like a
- * message.
+ * Wraps a line that is wider than the terminal, and indents continuation lines with `indentPiece`, so that none of these
+ * looks like a message of its own.
  */
 async function wrapForTerminal(line: string, width = Number.POSITIVE_INFINITY): Promise<string> {
   if (line.length <= width / 2) return line

@@ -143,7 +143,7 @@ describe('a session that machines share', () => {
     expect([service.refreshes, service.reuse, outcomeFilesOf(a)]).toEqual([1, 0, []])
   })
 
-  test('etcd rejects a renewal marker that arrives late, after another command of the same machine has rewritten the value', async () => {
+  test('etcd rejects a renewal marker that arrives late, after another command of the same machine has rewritten the session', async () => {
     const { a, b, etcd, service, renew } = await pair()
     await renew(a)
     etcd.fate = fates('late')

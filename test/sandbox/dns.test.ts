@@ -224,7 +224,7 @@ test.each([
   ['with EDNS of less than 512 bytes', { edns: 100 }, true],
   ['with EDNS of 4096 bytes', { edns: 4096 }, false],
   ['over TCP', { transport: 'tcp' as const }, false],
-])('the sandbox answers a DNS query %s for 1 kB with the TC bit %s', async (_what, how: Ask, truncated) => {
+])('the sandbox answers a TXT query %s for 1 kB with the TC bit %s', async (_what, how: Ask, truncated) => {
   const sandbox = await sandboxForTest()
   const long = Array.from({ length: 12 }, (_, n) => `${n}`.repeat(60))
   await put(sandbox, 'example.com', ...long)

@@ -22,7 +22,7 @@ export interface RenewalMarker {
   readonly unknown?: 'said by its sender' | 'said by another'
 }
 
-/** Decrypted value of a profile's key in etcd; `marker` is null unless a renewal is under way or its outcome unknown. */
+/** Decrypted value of a profile's key in etcd; `marker` is null unless a renewal is under way, or its outcome is unknown. */
 export interface EtcdSession {
   readonly session: Session
   readonly marker: RenewalMarker | null
