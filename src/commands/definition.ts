@@ -42,7 +42,7 @@ export interface CommandInput<Options extends readonly OptionDefinition[]> {
 }
 
 /**
- * What a user must have set up for a command. `configured`: settings of the service, but no credential; `signed_in`: a credential
+ * Setup that a command requires. `configured`: settings of the service, but no credential; `signed_in`: a credential
  * (session or API key); `sometimes`: a credential, but not for every use of the command.
  */
 export type AccountRequirement = 'configured' | 'signed_in' | 'sometimes'

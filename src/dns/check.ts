@@ -14,7 +14,7 @@ import { createChildController, type DnsEffects, limitTotalQueries, queryDns } f
 import { parseDomainName } from './wire/name.ts'
 import { readTxtAnswer } from './wire/txt-answer.ts'
 
-/** What a check looks for: the TXT record of a domain name, with its value if one is expected. */
+/** Target of a DNS check: the TXT record of a domain name, with its value if one is expected. */
 export interface ExpectedTxt {
   /** Domain name of the record; an IDN in Unicode and a trailing dot are accepted. */
   readonly name: string
