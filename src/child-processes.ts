@@ -140,8 +140,8 @@ async function passLines(stream: Readable | null, onLine: (line: string) => Prom
       for (; rest.length > MAX_LINE; rest = rest.slice(MAX_LINE)) await onLine(rest.slice(0, MAX_LINE))
     }
   } catch {
-    // Pass on the text read so far: reading throws if `runInShell` has destroyed the stream, as when a background process kept the
-    // pipe open.
+    // Ignore the error: reading throws if `runInShell` has destroyed the stream, as when a background process kept the pipe open.
+    // The text read so far is passed to `onLine` below.
   }
   const last = rest + decoder.end()
   if (last !== '') await onLine(last)

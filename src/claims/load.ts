@@ -151,7 +151,7 @@ export interface ClientWithIo {
   readonly io: Io
 }
 
-/** A claim with the client for requests about it. */
+/** A claim to work on, with the client for requests about it and the `Io`. */
 export interface ClaimTargetWithClient extends ClientWithIo {
   readonly target: ClaimTarget
 }

@@ -294,8 +294,8 @@ async function* verifyAndFollow(task: ClaimTask, { claim, report }: ClaimWorkRes
  */
 export async function* followClaim(task: ClaimTask, first?: DomainClaim): ClaimEvents {
   const { options, io } = task
-  // A claim is `pending` before and after its verification request. So if no claim was given (`first`), as in `claims watch`, a
-  // pending claim may lack the request.
+  // A claim is `pending` before and after its verification request. Without the parameter `first`, as in `claims watch`, this run
+  // has sent no request, so a pending claim may lack one.
   const mayLackRequest = ({ status }: DomainClaim) => first === undefined && status === 'pending'
   let next = first
   const events = followResource<DomainClaim>(

@@ -105,7 +105,8 @@ async function askResolvers(
     const isAuthoritative = !message.ra && message.rcode !== 'NXDOMAIN'
     return isAuthoritative ? singleServerZone('.', resolver) : undefined
   }
-  // Prefer a reply with NS records of the public DNS to one from a resolver's own zone or from an authoritative server.
+  // Prefer NS records of the public DNS to those of a zone that a resolver serves itself, and to an authoritative server
+  // among the resolvers.
   const asked = resolvers.slice(0, 3).map(askOne)
   return await awaitPreferredOrAny(asked, ({ zone, isResolverZone }) => zone !== '.' && !isResolverZone)
 }

@@ -154,7 +154,7 @@ export interface Delegation {
   readonly isResolverZone?: boolean
 }
 
-/** Lowest zone that the search for the zone of a name has reached, and the path to it. */
+/** Deepest zone that the search for a name's zone has reached, and the delegations from the start of the search down to it. */
 export interface FoundZone extends Delegation {
   readonly kind: 'found'
   /** Server of the parent zone that sent the referral to this zone; null if the zone was found without a referral. */

@@ -32,7 +32,7 @@ function listCandidateNames(
     ['wrong', `@.${zone}`],
     ['wrong', name.replace(/(^|\.)_+/g, '$1')],
     ['wrong', `www.${name}`],
-    // The zone's parent inserted before the zone: `sub.com.example.com` for `sub.example.com`.
+    // The zone's parent inserted before the zone: in the zone `example.com`, `sub.com.example.com` for `sub.example.com`.
     ['wrong', `${name.slice(0, -zone.length)}${zone.slice(zone.indexOf('.') + 1)}.${zone}`],
     ...labels.flatMap((label) => [name, zone].map((owner) => ['wrong', `${label}.${owner}`] as const)),
     ['used', parent],

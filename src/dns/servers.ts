@@ -214,7 +214,8 @@ async function followCnames(visited: readonly string[], check: CheckRun): Promis
     ['NOERROR', 'NXDOMAIN', 'YXDOMAIN'].includes(one.rcode) && isFromZone(one, location.zone)
   const answers = servers.map((server) => queryDns(server, { name: target, type: 'TXT' }, check, SERVER_MS))
   const message = await awaitPreferredOrAny(answers, isGood)
-  // Without a response, the chain is known to lead to no value only if all name servers in `hosts` certainly have no address.
+  // Without a response, the CNAME chain is known to lead to no value only if all name servers in `hosts` certainly have no
+  // address.
   if (message === undefined) return nothing(known.every((addresses) => addresses?.length === 0))
   // If the response of an authoritative server (no RA) is unusable, resolvers find no value either: the CNAME chain is known to
   // lead to no value.

@@ -315,8 +315,8 @@ function classifyResponse(response: TokenResponse): RefreshTokenOutcome {
     const later = new CliError('service_unavailable', message, { hint, status, retryAfterMs })
     return { kind: 'unused', error: later, isTransient: true }
   }
-  // A 429 without a valid `Retry-After`, or with a body that broke off, is no proof of a refusal, even with an OAuth error: a proxy
-  // may have sent it after the service rotated the token.
+  // A 429 that reaches this line has no valid `Retry-After`, or its body broke off. It is no proof of a refusal, even with an OAuth
+  // error: a proxy may have sent it after the service rotated the token.
   if (error !== undefined && status !== 429)
     return { kind: 'unused', error: oauthError(error, details, status), isTransient: false }
   return { kind: 'unknown', why: summary }

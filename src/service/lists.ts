@@ -104,8 +104,8 @@ export interface ListPage<T> {
  * so memory holds at most two pages.
  *
  * @param interrupt cancels the requests
- * @throws CliError `no_progress`, exit 7, if the list continues, but the page's last item gives no new id to continue after; errors
- *   of `fetchPage`
+ * @throws CliError `no_progress`, exit 7, if the list continues, but the page is empty or its last item gives no new id to continue
+ *   after; errors of `fetchPage`
  */
 export async function* readListPages<T extends { readonly id?: string | null }>(
   fetchPage: PageFetcher<T>,

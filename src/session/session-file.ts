@@ -157,8 +157,8 @@ export function findFreshAccessToken(
   if (session === undefined || session.ended !== undefined || always || scope !== undefined) return undefined
   const { access } = session
   if (access?.value === outdated || !hasEnoughLifetime(access, io.clock.now(), minSeconds)) return undefined
-  // Check service and client again: a sign-in at another service may have replaced the session while this process waited for the
-  // lock.
+  // Check service and client here, because not every caller does: a session cached from etcd is unchecked, and a sign-in at another
+  // service may have replaced the session while this process waited for the lock.
   rejectForeignSession(session, io)
   return access
 }

@@ -22,7 +22,7 @@ import {
 /** Values of `--format` that every command accepts. */
 export const COMMON_FORMATS = ['table', 'json', 'jsonl', 'tsv'] as const
 
-/** Options that each command takes and that aren't the option of a setting. */
+/** Options that every command takes, without those of settings. */
 export const GLOBAL_NON_SETTING_OPTIONS = {
   format: { flags: '--format <format>', description: 'output format' },
   json: { flags: '--json', description: 'the same as --format json' },
@@ -160,8 +160,8 @@ function resolveValue(
 }
 
 /**
- * Parses a setting's value; undefined if there is none. Values are parsed on use, so that an invalid one fails no command that
- * doesn't need it.
+ * Parses a setting's value; undefined if there is none. Values are parsed on use, so that an invalid one fails only the
+ * commands that use it.
  *
  * @throws CliError exit 3 for an invalid base URL, exit 2 for another invalid value, with the name of the option, variable or setting
  */

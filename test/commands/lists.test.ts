@@ -85,7 +85,7 @@ describe('a list of the service', () => {
     })
   })
 
-  it('grants list --before prints the 100 items before a cursor in the order of the list, even with --limit 150', async () => {
+  it('grants list --before prints at most one page: with --limit 150, the 100 items in front of the cursor, in the order of the list', async () => {
     const { type } = await sandboxWith({ grants: 250 })
     const all = ids((await type('grants list --format jsonl')).out)
     const back = await type(`grants list --format jsonl --limit 150 --before ${all[200]}`)

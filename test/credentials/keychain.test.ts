@@ -97,7 +97,7 @@ describe('the helper process of the keychain', () => {
 })
 
 describe('the built helper process', () => {
-  it('the built keychain helper distinguishes a missing keychain library from one that does not load', async () => {
+  it('the built keychain helper distinguishes a missing keytar addon (no_addon) from one that does not load (no_module)', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'mailclaim-helper-'))
     onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
     const script = join(directory, 'keychain-helper.js')

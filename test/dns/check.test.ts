@@ -367,7 +367,7 @@ describe('records at other names', () => {
     }
   }
 
-  test('a name with the TXT set of a wildcard is a candidate for a misplaced record only if its kind is `used`, as for a parent or a wildcard', async () => {
+  test('a name with the TXT set of a wildcard is a candidate for a misplaced record only if it can rightly have other TXT records (kind `used`), as a wildcard itself can', async () => {
     const { seen } = await timedObserve(wild([]), { name: 'app.example.com' })
     expect(seen.otherNames).toMatchObject({
       candidates: [{ kind: 'used' }, { kind: 'used' }],

@@ -199,7 +199,7 @@ test.each([
   expect(check(seen)).toMatchObject({ verdict: 'ready', findings: [], retry_after_seconds: null })
 })
 
-test('retry_after_seconds of a report is the longest wait that a finding names or, if none does and the verdict is fix, the TTL or negative TTL; always 1 to 86,400', () => {
+test('retry_after_seconds of a report is the longest wait that a finding names or, if none does and the verdict is fix, the TTL or negative TTL, each limited to 1 to 86,400', () => {
   const { retry_after_seconds, findings } = check({ servers: [{ ...MATCH, soa: soa(2) }, server(second)] })
   expect(retry_after_seconds).toBe(60)
   expect(findings[0]?.fix).toContain('check again in 60 seconds')

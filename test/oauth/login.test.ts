@@ -234,7 +234,7 @@ describe('signing in', () => {
       },
     )
 
-    it('a login continues if the metadata request is redirected, but a request to the token endpoint is not', async () => {
+    it('a login whose metadata request is redirected opens the default authorization endpoint if GET /oauth/token is not redirected', async () => {
       const respond = ({ url }: HttpRequest) =>
         url.pathname === '/oauth/token'
           ? textResponse(405, '')

@@ -290,7 +290,7 @@ describe('the access token', () => {
     expect(sessionIn(world.files).access).toBeUndefined()
   })
 
-  it('tokens that arrive after the profile directory was moved away are used once the directory is moved back', async () => {
+  it('tokens that arrive after the profile directory was moved away are stored in it, and used once it is moved back', async () => {
     const away = (files: ProfileFiles) => `${files.directory}.away`
     const moved = tokensAfter((files) => renameSync(files.directory, away(files)))
     const world = await signedIn([moved], 'keychain')
