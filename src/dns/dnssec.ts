@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { DnsServerAddress } from '../context.ts'
-import type { CheckRun } from './locate.ts'
+import { type CheckRun, isAnswerOrDenial } from './locate.ts'
 import type { FoundZone, ZoneDnssecObservation } from './observations.ts'
 import { queryDns } from './wire/ask.ts'
 import type { DnsReply, RecordOf } from './wire/message.ts'
@@ -27,7 +27,7 @@ export async function observeDnssec(
   const ds = await queryDns(parent, { name: zone, type: 'DS', dnssecOk: true }, check)
   // A truncated response might lack the DS record that matches the zone's DNSKEY. And only NOERROR and NXDOMAIN prove the absence
   // of DS records.
-  if (ds?.aa !== true || ds.tc || !['NOERROR', 'NXDOMAIN'].includes(ds.rcode)) return null
+  if (ds?.aa !== true || ds.tc || !isAnswerOrDenial(ds)) return null
   const signers = recordsOf(ds, 'DS').filter(
     ({ algorithm, digestType }) => ALGORITHMS.includes(algorithm) && digestType in DIGESTS,
   )

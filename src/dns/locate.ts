@@ -150,7 +150,7 @@ async function askServers(at: FoundZone, target: string, check: CheckRun) {
     const message = await queryDns(server, { name: target, type: 'SOA' }, check, LEVEL_MS)
     if (message === undefined) return undefined
     const referral = readReferral(message, zone, target, check.port)
-    const isEnd = message.aa && hasData(message) && isAnswer(message) && !isFromAbove(message, zone)
+    const isEnd = message.aa && hasData(message) && isAnswerOrDenial(message) && !isFromAbove(message, zone)
     // A registry's server usually sends a referral or a negative answer. One that returns answer records might serve the domain's
     // zone as well, or be an interceptor: null leaves the decision to `detectInterception`.
     const verdict = message.answers.length > 0 ? null : isImplausible(message)
@@ -209,14 +209,17 @@ async function findZoneSoa({ server, message }: PathReply, target: string, zone:
 /** Whether a response has answer records, or the SOA record of a negative answer. */
 const hasData = (message: DnsReply): boolean => findSoa(message) !== undefined || message.answers.length > 0
 /** Whether a response has the rcode NOERROR or NXDOMAIN, so that the server has neither failed nor refused. */
-const isAnswer = ({ rcode }: DnsReply): boolean => rcode === 'NOERROR' || rcode === 'NXDOMAIN'
+export const isAnswerOrDenial = ({ rcode }: DnsReply): boolean => rcode === 'NOERROR' || rcode === 'NXDOMAIN'
 
 /**
  * Whether a response is implausible for an authoritative server, so that it might be an interceptor's: an error such as REFUSED,
  * or an offer of recursion (RA) without authoritative data (AA).
  */
 export function isImplausible(authorityReply: DnsReply): boolean {
-  return !isAnswer(authorityReply) || (authorityReply.ra && !(authorityReply.aa && hasData(authorityReply)))
+  return (
+    !isAnswerOrDenial(authorityReply) ||
+    (authorityReply.ra && !(authorityReply.aa && hasData(authorityReply)))
+  )
 }
 
 /**
@@ -283,7 +286,7 @@ export function resolveHost(host: string, check: CheckRun): Promise<readonly Dns
     const message = await queryDns(resolver, { name: host, type, ...RECURSIVE }, check, RESOLVER_MS)
     if (message === undefined) return undefined
     const all = readAddresses(message.answers, port)
-    const isDenied = all.length === 0 && ['NOERROR', 'NXDOMAIN'].includes(message.rcode) && message.ra
+    const isDenied = all.length === 0 && isAnswerOrDenial(message) && message.ra
     const usable = all.filter(canBeNameServerAddress)
     return isDenied || usable.length > 0 ? usable : undefined
   }
