@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -12,7 +11,13 @@ import { addFaultInjection } from './faults.ts'
 import { CONTROL_PREFIX, createGuardedHttpApp, type HttpApp, parseJsonBody } from './http.ts'
 import { addListRoutes } from './lists.ts'
 import { publishRecord } from './mistakes.ts'
-import { addTokenAndMetadataRoutes, checkCredential, createOAuthServer, OAUTH_CLIENTS } from './oauth.ts'
+import {
+  addTokenAndMetadataRoutes,
+  checkCredential,
+  createOAuthServer,
+  createRandomToken,
+  OAUTH_CLIENTS,
+} from './oauth.ts'
 import { addAuthorizeRoutes, addDnsProviderPage } from './pages.ts'
 import { createZoneStore, type ZoneStore } from './zones.ts'
 
@@ -66,7 +71,7 @@ export async function startSandbox(options: SandboxOptions) {
   })
   const { port } = server.address() as AddressInfo
   const issuer = `http://${LOOPBACK}:${port}`
-  const apiKey = `sandbox_key_${randomBytes(24).toString('base64url')}`
+  const apiKey = `sandbox_key_${createRandomToken(24)}`
   const clock = createVirtualClock(report)
   const accessTokenSeconds = options.accessTokenSeconds ?? 900
   const oauth = createOAuthServer({ clock, issuer, key, accessTokenSeconds })
