@@ -52,17 +52,16 @@ const hadNoSession = ({ wasSignedIn, problem }: SignOutResult): boolean =>
 async function forgetProfile(io: Io, profile: string): Promise<SignOutResult> {
   const { usesEtcdStore } = await import('../settings/settings.ts')
   const { signOutLocally } = await import('../session/sign-in.ts')
-  const isInEtcd = profile === io.settings.profile.value && usesEtcdStore(io.settings)
-  if (!isInEtcd) {
-    const { profileFiles } = await import('../session/session-file.ts')
-    const { removeLocalEtcdFiles } = await import('../session/shared/local.ts')
-    removeLocalEtcdFiles(profileFiles(io, profile))
+  if (profile === io.settings.profile.value && usesEtcdStore(io.settings)) {
+    const { endEtcdSession } = await import('../session/shared/sign-in.ts')
+    const local = await signOutLocally(io, profile)
+    const { wasSignedIn, session = local.session } = await endEtcdSession(io, profile)
+    return { ...local, session, wasSignedIn: wasSignedIn || local.wasSignedIn }
   }
-  const local = await signOutLocally(io, profile)
-  if (!isInEtcd) return local
-  const { endEtcdSession } = await import('../session/shared/sign-in.ts')
-  const { wasSignedIn, session = local.session } = await endEtcdSession(io, profile)
-  return { ...local, session, wasSignedIn: wasSignedIn || local.wasSignedIn }
+  const { profileFiles } = await import('../session/session-file.ts')
+  const { removeLocalEtcdFiles } = await import('../session/shared/local.ts')
+  removeLocalEtcdFiles(profileFiles(io, profile))
+  return signOutLocally(io, profile)
 }
 
 async function reportForgotten(forgotten: readonly SignOutResult[], io: Io): Promise<void> {

@@ -36,13 +36,14 @@ export const command = defineCommand({
   account: 'signed_in',
   async run({ options }, io) {
     const scope = options.scope?.flat().join(' ')
+    const { minLifetime = 0 } = options
     const credential = await (scope === undefined
-      ? getFreshCredential(io, options.minLifetime)
+      ? getFreshCredential(io, minLifetime)
       : requestNarrowedCredential(io, scope))
     const { kind, value, expiresAt = await readExpiry(value) } = credential
     const left = expiresAt === undefined ? undefined : Math.round((expiresAt - io.clock.now()) / 1000)
     if (left !== undefined && left <= 0) await io.warn('the access token has expired')
-    else if (left !== undefined && left < (options.minLifetime ?? 0))
+    else if (left !== undefined && left < minLifetime)
       await io.warn(`the access token is valid for ${left} seconds: the service gives no more`)
     if (io.settings.format === 'value') return io.writeValue(value)
     const expires_at = expiresAt === undefined ? null : new Date(expiresAt).toISOString()

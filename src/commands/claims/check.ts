@@ -118,7 +118,7 @@ export const command = defineCommand({
         columns: [...COLUMNS, ...BATCH_ERROR_COLUMNS],
         takesIds: true,
         createErrorRow: emptyReport,
-        deadline: check.deadline,
+        deadline,
         renews,
         async perform(input, run) {
           const each = { ...check, ...run.dns, releaseSlot: run.releaseSlot, reportWait: run.reportWait }
