@@ -71,8 +71,9 @@ test('the ledger finds a claim without opening the files of other claims', async
 
 test('the ledger lists the claims of a domain by creation time, newest first, whichever was saved last', async () => {
   const { io } = await ledger()
-  await trySaveClaim(claimOf({ domain_id: 'new', created_at: '2026-11-22 11:00+00', status: 'expired' }), io)
-  await trySaveClaim(claimOf({ domain_id: 'old', created_at: '2026-11-20 11:00+00' }), io)
+  const expired = { created_at: '2026-11-22 11:00:00+00', status: 'expired' }
+  await trySaveClaim(claimOf({ domain_id: 'new', ...expired }), io)
+  await trySaveClaim(claimOf({ domain_id: 'old', created_at: '2026-11-20 11:00:00+00' }), io)
   const found = await findClaimsByDomain('example.com', io)
   expect(found.map(({ claim }) => claim.domain_id)).toEqual(['new', 'old'])
   expect(await collectOpenClaimDomains(io)).toEqual([])

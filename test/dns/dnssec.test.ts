@@ -57,9 +57,8 @@ async function observeZone(
       if (special !== undefined) return special
       const reply = world(asked)
       if (typeof reply === 'string' || !asked.dnssecOk || asked.name !== ZONE) return reply
-      const records = { DS: signers, DNSKEY: keys, SOA: [...(reply.answers ?? []), ...signatures] }[
-        asked.type
-      ]
+      const soa = [...(reply.answers ?? []), ...signatures]
+      const records = { DS: signers, DNSKEY: keys, SOA: soa }[asked.type]
       const flags = asked.type === 'DS' ? dsFlags : reply.flags
       return records === undefined ? reply : { ...reply, flags, answers: records, additionals: [EDNS] }
     },
@@ -83,6 +82,10 @@ test.each([
   [undefined, 'the DS response has the code SERVFAIL', { signers: [], dsFlags: AA | RCODE.SERVFAIL }],
 ])('observeDnssec returns the state %s if %s', async (state, _title, records) => {
   expect((await observeZone(records)).dnssec?.state).toBe(state)
+})
+
+test('the state `no_key` comes with the tags of the keys that the DS records name', async () => {
+  expect((await observeZone({ keys: [] })).dnssec).toMatchObject({ state: 'no_key', keyTags: [60485] })
 })
 
 test('the observation of a resolver that fails validation has the remaining TTL of its cached DNSSEC keys', async () => {

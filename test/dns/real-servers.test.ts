@@ -37,13 +37,10 @@ describe.runIf(needs('knotd', 'unbound'))('against Knot and Unbound', () => {
     ['a CNAME to a missing name', 'cname_at_name', 300, 'app.dangling.test'],
     ['a name below an unregistered domain', 'domain_not_found', 900, 'app.nobody.test'],
     ['an unsigned zone with a DS record', 'dnssec_bogus', null, 'dsleft.test'],
-  ])(
-    'a check of %s on Knot and Unbound has the finding %s and the waiting time %j',
-    async (_title, code, seconds, name) => {
-      const report = await network.check(name, EXPECTED)
-      expect([report.verdict, codesOf(report), report.retry_after_seconds]).toEqual(['fix', [code], seconds])
-    },
-  )
+  ])('a check of %s on Knot and Unbound finds %s, wait: %j s', async (_title, code, seconds, name) => {
+    const report = await network.check(name, EXPECTED)
+    expect([report.verdict, codesOf(report), report.retry_after_seconds]).toEqual(['fix', [code], seconds])
+  })
 
   test('a check finds the zone and the record with an authoritative server as its only resolver', async () => {
     const resolvers = [{ address: HOSTS.a, port: network.port }]
