@@ -11,8 +11,8 @@ import { stringifyJson } from '../terminal/sanitize.ts'
 import { readOption, type SplitArgv } from './line.ts'
 
 /**
- * Prints an error on stderr, and returns its exit code. `OutputClosedError` is no failure (exit 0, not printed): the reader of
- * stdout has read enough. Another error that isn't a `CliError` is reported as a bug (exit 1).
+ * Prints an error on stderr, and returns its exit code. `OutputClosedError` isn't a failure (exit 0, not printed): the reader
+ * of stdout has read enough. Another error that isn't a `CliError` is reported as a bug (exit 1).
  */
 export async function printError(
   error: unknown,

@@ -11,7 +11,7 @@ const PASTE_END_MS = 300
 const MAX_INPUT_LENGTH = 64 * 1024
 /**
  * Matches a line of about the length at which a terminal in canonical mode drops the rest: 4,095 bytes on Linux, 1,024 on macOS.
- * Such a line may lack its end.
+ * The end of such a line may be missing.
  */
 const CUT_LINE = /^(.{1022,1024}|.{4094,4096})$/gm
 /**
